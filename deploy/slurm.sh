@@ -11,7 +11,7 @@ HEAD=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
 ADDRESS=$HEAD:${RAY_PORT:-6379}
 export JUDGE_DEVICE=cuda RAY_USAGE_STATS_ENABLED=0 RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=90
 
-# Run a command again and again on as many nodes; what the journal knows survives.
+# Run a command on this many nodes, and restart it when it ends; jobs in the journal survive.
 again() {
     srun --nodes="$1" --ntasks="$1" --overlap "$2" bash -c 'while true; do "$@"; sleep 5; done' - "${@:3}" &
 }

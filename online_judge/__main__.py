@@ -39,7 +39,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        gc.freeze()  # what is here stays: later collections pass over it, and hold up requests for less long
+        gc.freeze()  # these objects stay: later collections skip them and delay requests less
         if self.started and self._announce is not None:
             with open(self._announce, "w", encoding="utf-8") as pipe:
                 json.dump({"port": self.port, "pid": os.getpid()}, pipe)
@@ -87,7 +87,7 @@ def main(argv: list[str] | None = None) -> int:
         log.warning("LOG_FORMAT=%s is unknown, it is text; choose json or text", log_format)
     allow_many_files()
     try:
-        settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts
+        settings = Settings.from_environment()  # report mistakes in one line, before anything starts
         host, port = bind_address()
         host = options.host or host
         port = port if options.port is None else options.port
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
             raise ConfigError(
                 f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
             )
-        if port:  # one that is chosen anew at each start would not find its state again
+        if port:  # a port chosen anew at each start would not find its state again
             state = default_state_file(port)
             if os.environ.setdefault("JUDGE_STATE", str(state)) == str(state):
                 remove_unused(state.parent, keep=state)
@@ -122,7 +122,7 @@ def main(argv: list[str] | None = None) -> int:
 
             def serve(announce: int | None, followed: int | None) -> int:
                 server = _Server(config, host, listener.getsockname()[1], announce, followed)
-                with contextlib.suppress(SystemExit):  # uvicorn's own, where the start failed
+                with contextlib.suppress(SystemExit):  # uvicorn's own exit after a failed start
                     server.run(sockets=[listener])
                 if _lost_ray():
                     return restarts.LOST
@@ -134,7 +134,7 @@ def main(argv: list[str] | None = None) -> int:
     except AdaExploreError as error:
         log.error("%s", error)
         return error.exit_code
-    except KeyboardInterrupt:  # uvicorn has stopped the judge in good order
+    except KeyboardInterrupt:  # uvicorn has shut the judge down in order
         return 130
 
 

@@ -1,4 +1,4 @@
-"""The application under the name that earlier start commands use: ``online_judge.app_with_queue:app``."""
+"""The application under the name of earlier start commands: ``online_judge.app_with_queue:app``."""
 
 from online_judge.api.app import app
 

@@ -1,4 +1,4 @@
-"""What the judge reads from its environment."""
+"""Read the judge's settings from its environment."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ DEFAULT_PORT = 12017
 class Settings:
     """The judge's settings; names follow the environment variables."""
 
-    judge_device: JudgeDevice = "auto"  # ``auto`` takes CUDA where there is any
-    compile_target: str = "sm_90"  # what kernels are compiled for on the CPU path, such as ``sm_90``
+    judge_device: JudgeDevice = "auto"  # ``auto`` takes CUDA if there is a GPU
+    compile_target: str = "sm_90"  # architecture for kernels on the CPU path, such as ``sm_90``
     secret: bytes = b""  # key of the hidden seeds; a fixed one makes the judge repeat itself
-    max_concurrent_evals: int | None = None  # evaluations at a time on one device; None: what fits
+    max_concurrent_evals: int | None = None  # evaluations at a time on one device; None: as many as fit
     max_queue_size: int = 100  # waiting evaluations per device before 503
     runtime_timeout_s: int = 600  # cap on an evaluation's run time once it has a slot
     available_gpus: tuple[int, ...] | None = None  # device indices to use; None means all
@@ -42,18 +42,18 @@ class Settings:
     timing_root: Path = Path("results/timing")  # recorded baselines: ``<gpu>/baseline_time_torch.json``
     cpu_max_elements: int = 4_000_000  # largest sum of input, weight and output elements on the CPU path
     cpu_max_flops: float = 2e9  # largest work of one reference call on the CPU path
-    token: str | None = field(default=None, repr=False)  # without it and ``clients`` loopback only
-    clients: tuple[Client, ...] = field(default=(), repr=False)  # those of the file ``JUDGE_TOKENS``
+    token: str | None = field(default=None, repr=False)  # without it and ``clients``, loopback only
+    clients: tuple[Client, ...] = field(default=(), repr=False)  # from the file ``JUDGE_TOKENS``
     max_body_bytes: int = 8 * 2**20  # largest body of a request
     max_source_bytes: int = 2**18  # largest candidate or reference; larger ones are answered at once
     state_file: Path | None = None  # where accepted jobs and known verdicts are kept; None: in memory
     cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
-    cache_v2: bool = True  # whether jobs of v2 do
+    cache_v2: bool = True  # the same for jobs of v2
     compile_slots: int | None = None  # compile jobs at a time; None means a quarter of the cores
-    ready_processes: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
-    repeatable: bool = False  # whether equal requests meet equal hidden inputs; else each job has its own
+    ready_processes: int | None = None  # candidate processes kept ready per device; None: as slots need
+    repeatable: bool = False  # whether equal requests get equal hidden inputs; else each job has its own
     ray: str | None = None  # address of the Ray cluster whose devices are used; ``auto``: this machine's
-    require_sandbox: Level = "none"  # the least that this machine must give for the judge to start
+    require_sandbox: Level = "none"  # lowest sandbox level with which the judge starts
     benchmarks: Mapping[str, str] = field(
         default_factory=dict
     )  # folders of other benchmarks' tasks, by variable
@@ -64,7 +64,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read and check the variables; raises ConfigError with the variable and what it takes."""
+        """Read and check the variables; raises ConfigError with the variable and its valid values."""
         env = os.environ if environment is None else environment
         device = env.get("JUDGE_DEVICE", "auto").strip().lower()
         if device not in get_args(JudgeDevice):
@@ -183,7 +183,7 @@ def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -
 
 
 def _gpu_list(text: str) -> tuple[int, ...] | None:
-    """Return the device indices of a comma list; drops parts that are no number, as clients expect."""
+    """Return the device indices of a comma list; drop parts that are not numbers, as clients expect."""
     if not text.strip():
         return None
     parts = [part.strip() for part in text.split(",")]

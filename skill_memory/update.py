@@ -184,7 +184,7 @@ def _counted(rules: Sequence[Rule], before: Sidecar, after: Sidecar) -> list[Rul
 
 
 def _evidence(state: Sidecar, keys: Sequence[str]) -> tuple[Evidence, ...]:
-    """Return some evidence of several kinds, one of each kind before a second one."""
+    """Return some evidence of several kinds: one of each kind before a second of any."""
     by_kind = [state.kinds[key].evidence for key in keys]
     turns = [item for turn in range(MOST_EVIDENCE) for kind in by_kind for item in kind[turn : turn + 1]]
     return tuple(turns[: 2 * MOST_EVIDENCE])

@@ -54,7 +54,7 @@ def seed_problems(folder: Path) -> list[str]:
 
 
 def draw_task(catalogue: Catalogue, sizes: Sizes, rng: random.Random) -> TaskData:
-    """Return what a problem is to be composed of; its operators are drawn from ``rng``."""
+    """Return the parts of a problem to compose; its operators are drawn from ``rng``."""
     return TaskData(tuple(catalogue.draw(OPERATORS_SHOWN, rng)), *OPERATORS_USED, sizes.low, sizes.high)
 
 

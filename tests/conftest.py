@@ -28,7 +28,7 @@ def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    """Start one judge for all tests that leave it as it was; at first it may open few files."""
+    """Start one judge for all tests that do not change it; at first it may open few files."""
     from tests.online_judge.live import running_judge
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -57,7 +57,7 @@ def threads_that_switch_while_a_tree_is_built() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files with slow tests come first where tests are spread over processes, so that all end together."""
+    """Run files with slow tests first if tests are spread over processes, so that all end together."""
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = {item.path for item in items if item.get_closest_marker("slow")}
         items.sort(key=lambda item: item.path not in slow)

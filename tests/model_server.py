@@ -73,7 +73,7 @@ Behaviour = Answer | Fail | Raw | Cut
 
 @dataclass(frozen=True)
 class Received:
-    """One request as it came in; header names are in lower case."""
+    """One received request; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]

@@ -29,7 +29,7 @@ from tool_scripts.judge_bench.service import session
 from tool_scripts.script import script, show
 
 UNITS_LEFT = 75
-"""Exit code if units are left: run the same command again."""
+"""Exit code if units are left; run the same command again."""
 DEFAULT_PARTS = {
     "cuda": ("honest", "repeat", "aa", "throughput", "latency"),
     "cpu": ("honest",),
@@ -39,33 +39,33 @@ DEFAULT_PARTS = {
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="bench_judge.py",
-        description="Measure the judge. A call that was cut off goes on where it was: state is in --out.",
-        epilog=f"Exit code {UNITS_LEFT}: the time was up and units are left; give the same command again.",
+        description="Measure the judge. The same command continues a stopped call; its state is in --out.",
+        epilog=f"Exit code {UNITS_LEFT}: the time was up and units are left; run the same command again.",
     )
     add = made.add_argument
-    add("--device", choices=("cuda", "cpu"), help="what the judge runs on (needed unless --merge)")
+    add("--device", choices=("cuda", "cpu"), help="device of the judge (needed unless --merge)")
     add("--part", action="append", choices=tuple(PARTS), help="measure this part; repeatable (a default set)")
-    add("--merge", action="store_true", help="only put the state of --out together into the table")
+    add("--merge", action="store_true", help="only make the table from the state in --out")
     add("--candidates", type=Path, metavar="DIR", help="recorded trajectories (*.json[.gz]) or pairs")
     add("--own", type=Path, action="append", default=[], metavar="DIR", help="more honest pairs; repeatable")
     add("--kernelbench", type=Path, metavar="DIR", help="level<N>/N_*.py: for problems and trajectories")
-    add("--levels", type=_levels, default=(3, 2, 1), help="of KernelBench, in this order (3,2,1)")
+    add("--levels", type=_levels, default=(3, 2, 1), help="levels of KernelBench, in this order (3,2,1)")
     add("--dtype", choices=get_args(DtypeName), default="fp32", help="of problems (%(default)s)")
     add("--direction", choices=get_args(Direction), default="forward", help="of problems (%(default)s)")
-    add("--unit-limit-s", type=int, default=120, help="own time of a reference in problems (%(default)s)")
+    add("--unit-limit-s", type=int, default=120, help="own seconds of each side in problems (%(default)s)")
     add("--out", type=Path, default=Path("outputs/judge-bench"), metavar="DIR", help="state (%(default)s)")
     add("--results", type=Path, default=Path("results/judge"), metavar="DIR", help="of --merge (%(default)s)")
     add("--json", action="store_true", help="figures as JSON instead of a table")
-    add("--limit-s", type=float, default=540.0, help="no unit begins later (%(default)s)")
-    add("--seed", type=int, default=0, help="of every selection (%(default)s)")
-    add("--slots", type=int, default=4, help="evaluations at a time on the device (%(default)s)")
-    add("--in-flight", type=int, help="submissions at a time (twice the slots)")
-    add("--plain-jobs", type=int, default=10, help="plain comparisons at a time (%(default)s)")
-    add("--child-limit-s", type=float, default=60.0, help="of a plain comparison (%(default)s)")
-    add("--count", type=int, help="recorded candidates, or problems, of a part (each has its default)")
-    add("--repeats", type=int, help="of repeat (20), again (20) and aa (5)")
-    add("--designs", type=int, default=4, help="kernels of the offline writer a problem (%(default)s)")
-    add("--revision", help="of the measured sources (asked of git)")
+    add("--limit-s", type=float, default=540.0, help="start no unit later (%(default)s)")
+    add("--seed", type=int, default=0, help="seed of every selection (%(default)s)")
+    add("--slots", type=int, default=4, help="parallel evaluations on the device (%(default)s)")
+    add("--in-flight", type=int, help="parallel submissions (twice the slots)")
+    add("--plain-jobs", type=int, default=10, help="parallel plain comparisons (%(default)s)")
+    add("--child-limit-s", type=float, default=60.0, help="time limit of a plain comparison (%(default)s)")
+    add("--count", type=int, help="candidates or problems of a part (each has its default)")
+    add("--repeats", type=int, help="rounds of repeat (20), again (20) and aa (5)")
+    add("--designs", type=int, default=4, help="kernels of the offline writer per problem (%(default)s)")
+    add("--revision", help="revision of the measured sources (default: from git)")
     return made
 
 
@@ -90,7 +90,7 @@ def _levels(text: str) -> tuple[int, ...]:
 
 def _measure(options: argparse.Namespace, words: list[str]) -> int:
     if options.device is None:
-        raise UsageError("name what to measure on: --device cuda or --device cpu (or --merge)")
+        raise UsageError("name the device: --device cuda or --device cpu (or --merge)")
     options.in_flight = options.in_flight or 2 * options.slots
     if min(options.slots, options.plain_jobs, options.in_flight, options.designs) < 1:
         raise UsageError("--slots, --in-flight, --plain-jobs and --designs are at least 1")

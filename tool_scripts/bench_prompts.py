@@ -2,8 +2,8 @@
 
     python tool_scripts/bench_prompts.py [--traces DIR] [--steps 50] [--out FILE.json]
 
-``results/search/README.md`` says what is measured: searches are replayed in both layouts against the model
-server of the tests, which caches, so this runs in a checkout of the repository.
+``results/search/README.md`` describes the figures. Searches are replayed in both layouts against the model
+server of the tests, which caches, so this needs a checkout of the repository.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MODELS: dict[Dialect, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonne
 
 @dataclass(frozen=True)
 class Bill:
-    """Input tokens of searches as the service counts them; ``sent`` includes those of the cache."""
+    """Input tokens of searches as the service counts them; ``sent`` includes cached ones."""
 
     steps: int
     requests: int
@@ -104,7 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add("--problems", nargs="+", type=Path, metavar="FILE", help="default: the quickstart's levels 2 and 3")
     add("--steps", type=int, default=50)
     add("--seed", type=int, default=0)
-    add("--lifetime", type=float, default=LIFETIME_S, metavar="S", help="of what is cached, in seconds")
+    add("--lifetime", type=float, default=LIFETIME_S, metavar="S", help="lifetime of the cache in seconds")
     add("--out", type=Path, metavar="FILE", help="also write the figures here")
     options = parser.parse_args(arguments)
     show(measure(options), options.out)
@@ -175,7 +175,7 @@ def compare(searches: Sequence[Search], seed: int, lifetime_s: float) -> dict[st
 
 
 def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: Causes) -> Bill:
-    """Return what a service of one dialect counts for ``search`` in one layout; ``causes`` says why."""
+    """Return the tokens that a service of one dialect counts for ``search``; ``causes`` splits them."""
     with ModelServer(causes.lifetime_s) as server:
         url = server.openai_url if dialect == "openai" else server.url
         config = RunConfig(server_type=dialect, model_name=MODELS[dialect], base_url=url, temperature=None)

@@ -2,7 +2,7 @@
 
     python tool_scripts/bench_search.py --tier a --fit DIR --seeds 200
 
-``results/search/README.md`` says what each figure means. The parts are in ``tool_scripts/search_bench``.
+``results/search/README.md`` explains each figure. The parts are in ``tool_scripts/search_bench``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options ask for, as data.
+    """Return the figures that the options ask for.
 
     Raises:
         ConfigError: an option or a tree cannot be used.

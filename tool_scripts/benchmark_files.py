@@ -1,4 +1,4 @@
-"""Candidates for whole benchmarks, and solutions and traces of FlashInfer-Bench from what the judge found."""
+"""Candidates for whole benchmarks, and FlashInfer-Bench's solutions and traces from verdicts."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _ZEROS = Path(__file__).with_name("benchmark_zeros.py")
 
 
 def candidate(benchmark: Benchmark, name: str, text: str, kind: str) -> str:
-    """Return the reference of a task as its candidate, or one that answers zeros."""
+    """Return the reference of a task as its candidate, or a candidate that answers zeros."""
     path = benchmark.paths[name]
     if benchmark.source in ("TBG", "TBT"):
         file = tritonbench.read(text, path)
         if kind == "reference":
             return file.gold
-        # what cannot answer zeros, kernels and classes, becomes None
+        # kernels and classes cannot answer zeros and become None
         changed = "".join(f"{name} = _tb_zeroed({name})\n" for name in file.functions)
         return "\n\n".join([file.gold.strip("\n"), _ZEROS.read_text(encoding="utf-8"), changed])
     definition = flashinfer.read_definition(text, path)
@@ -51,10 +51,10 @@ def candidate(benchmark: Benchmark, name: str, text: str, kind: str) -> str:
 
 
 def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Workload]:
-    """Return the workloads of a definition that a verdict numbers.
+    """Return the workloads of a definition to which a verdict's numbers refer.
 
-    A verdict that lists none is on one workload: of several that with the least stored data, since the
-    others were too large for the problem file.
+    A verdict without a list is on one workload; of several it is the one with the least stored data, because
+    the others were too large for the problem file.
     """
     path, root = benchmark.paths[name], benchmark.root
     listed = flashinfer.workloads(path, root)
@@ -65,10 +65,10 @@ def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Wo
 
 
 def solution(definition: str, name: str, code: str, hardware: str | None, *, in_place: bool) -> str:
-    """Return the JSON of a solution of one file, in Triton where it imports that.
+    """Return the JSON of a solution of one file, in Triton if it imports Triton.
 
-    Without ``hardware`` it is one for SOL-ExecBench, which names languages and hardware in its own way.
-    ``in_place`` says that it writes to its outputs.
+    Without ``hardware`` it is a solution for SOL-ExecBench, which names languages and hardware in its own
+    way. ``in_place`` says that it writes to its outputs.
     """
     triton = "import triton" in code
     build = Build(
@@ -84,7 +84,7 @@ def solution(definition: str, name: str, code: str, hardware: str | None, *, in_
 
 
 def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], found: Verdict) -> list[str]:
-    """Return the JSON of a trace for each workload that was judged, and timed where it passed.
+    """Return the JSON of a trace for each judged workload; passing ones must be timed.
 
     Deviations are unknown (NaN): the judge says whether a tolerance was met. ``made_by`` names the solution.
     """

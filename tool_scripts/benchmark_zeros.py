@@ -1,4 +1,4 @@
-"""Answer zeros for what a function returns and writes to; the text is part of a candidate."""
+"""Answer zeros for a function's results and written arguments; this text is part of a candidate."""
 
 import copy
 import types

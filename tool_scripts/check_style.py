@@ -1,6 +1,6 @@
 """Check that banned names and banned phrases occur nowhere: ``python -m tool_scripts.check_style``.
 
-Searched are the ``*.py`` and ``*.md`` files that git tracks or would add, without those under ``SKIPPED``.
+It searches the ``*.py`` and ``*.md`` files that git tracks or would add, without those under ``SKIPPED``.
 A name is found as a whole word in any case; underscores and the capitals of CamelCase are word boundaries,
 and the plural counts too: ``player_handle``, ``PlayerHandle`` and ``players`` are one occurrence each.
 A phrase is found across line breaks. The names in ``EXEMPT``, which clients and supervisors rely on, are
@@ -26,7 +26,7 @@ EXEMPT = (
     "`witness`",
 )
 
-# the standard term to use instead; empty where it depends on the place
+# the standard term to use instead; empty if it depends on the place
 NAMES = {
     "arena": "shared tensors",
     "contest": "config sweep",
@@ -60,7 +60,7 @@ PHRASES = {
 }
 
 _LONG_TEST = re.compile(r"def test(_[a-z0-9]+){9,}")
-_GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line of a comment or a quotation
+_GAP = r"[\s#>]+"  # between words of a phrase: blanks, and the start of a comment line or quotation
 
 
 def check(root: Path) -> list[str]:

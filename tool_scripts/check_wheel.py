@@ -26,7 +26,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         away = Path(folder)
         source = away / "source"
-        _run(["git", "clone", "-q", str(ROOT), str(source)], away)  # what is committed, and no earlier build
+        _run(["git", "clone", "-q", str(ROOT), str(source)], away)  # committed files only, no earlier build
         _run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(away), str(source)], away)
         (wheel,) = away.glob("adaexplore-*.whl")
         _run([python, "-m", "venv", "clean"], away)

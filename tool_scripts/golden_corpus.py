@@ -1,12 +1,12 @@
-"""Store what the judge answers to a fixed set of candidates, and compare the answers of two revisions.
+"""Store the judge's answers on a fixed set of candidates, and compare the answers of two revisions.
 
 ``python -m tool_scripts.golden_corpus make --out FILE.jsonl [--device cpu|cuda] [--traces DIR]
 [--limit N] [--limit-s SECONDS] [--tree DIR]``, then ``... compare OLD.jsonl NEW.jsonl``
 
 A refactoring must not change answers: make a file before it and another after it on the same machine
-(``--tree`` runs the judge of another checkout), and compare them. ``make`` completes a file that exists; it
-exits with 75 when its time ends first. A file holds whole answers. What ``compare`` leaves out is listed
-below, so these lists can change without judging again.
+(``--tree`` runs the judge of another checkout), and compare them. ``make`` completes an existing file; it
+exits with 75 if its time ends first. A file holds whole answers. The lists below say what ``compare``
+ignores, so they can change without judging again.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ from tool_scripts.script import script
 Device = Literal["cpu", "cuda"]
 
 IGNORED = ("runtime", "execution_time", "queue_time")
-"""Times, which are not compared. Of ``runtime_stats``, which holds measurements, only the keys are."""
+"""Times, which are not compared. Of ``runtime_stats``, which holds measurements, only the keys are
+compared."""
 IGNORED_ON_CUDA = (
     *("metadata.seconds", "metadata.slot", "metadata.stdout"),  # times
-    "metadata.tuned",  # times decide what the sweep chooses
-    # a GPU may add up in another order
+    "metadata.tuned",  # times decide the sweep's choice
+    # a GPU may sum in another order
     *("metadata.precision", "metadata.avg_difference", "metadata.max_difference"),
 )
 FLAGS_IGNORED_ON_CUDA = {
@@ -85,7 +86,7 @@ UNSTABLE = {
 """Candidates whose verdict differs between runs of one revision: only ``STEADY`` is compared of them."""
 STEADY = ("http", "compiled", "metadata.device", "metadata.hardware", "metadata.sandbox")
 UNSTABLE_FIELDS = {"adversarial/r50_shrunk_memory_a": ("metadata.stdout",)}
-"""Two threads of this one print at the same time."""
+"""Two of its threads print at the same time."""
 
 _NUMBER = r"\d+(\.\d+)?(e[-+]?\d+)?"
 _OF_EACH_OUTCOME = 75
@@ -108,7 +109,7 @@ class Unit:
 
     @property
     def key(self) -> str:
-        """Return the name and a digest of all that is sent."""
+        """Return the name and a digest of all requests."""
         digest = hashlib.sha256(json.dumps(self.requests, sort_keys=True).encode()).hexdigest()
         return f"{self.name}#{digest[:12]}"
 
@@ -154,7 +155,7 @@ def _quickstart() -> list[Unit]:
 
 
 def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: float) -> bool:
-    """Append the answers of the judge in ``tree`` to the file ``out``; return whether all came in time.
+    """Append the answers of the judge in ``tree`` to the file ``out``; return True if all arrived in time.
 
     No candidate starts after the ``deadline`` of ``time.monotonic``.
 
@@ -187,7 +188,7 @@ def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: floa
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines of a file by key; a torn one is named and left out.
+    """Return the lines of a file by key; warn about a partial line and skip it.
 
     Raises:
         StorageError: it cannot be read.
@@ -196,7 +197,7 @@ def read(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def stable(line: dict[str, Any]) -> dict[str, str]:
-    """Return what two runs of one revision have in common: fields by dotted name, values as JSON."""
+    """Return the part of an answer that is equal in all runs of a revision: JSON by dotted name."""
     name, cuda = line["key"].partition("#")[0], line["device"] == "cuda"
     answer = dict(line["answer"])
     answer["runtime_stats"] = sorted(answer.get("runtime_stats", ()))

@@ -2,10 +2,9 @@
 
 ``python -m tool_scripts.judge_benchmark TBT FOLDER --out FILE.jsonl [--candidate zeros] [--limit-s 1500]``
 
-Each task is a line of the file; a second run goes on where the first one ended. Without ``--judge`` a judge
-is started. At the end a summary goes to standard output: TritonBench's own metrics, and beside them the
-figures without kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of
-FlashInfer-Bench.
+Each task is a line of the file; the same command continues a stopped run. Without ``--judge`` a judge is
+started. At the end a summary goes to standard output: TritonBench's own metrics, and the figures without
+kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of FlashInfer-Bench.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSY
 _TIMEOUT_S = 3600
 """Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
-"""TritonBench counts speedups between these alone."""
+"""TritonBench counts only speedups between these."""
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
-    """Judge the tasks without a line in ``out``, until all are done or the time is over."""
+    """Judge the tasks without a line in ``out``, until all are done or the time is up."""
     done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -63,7 +62,7 @@ def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.
 
         todo = [name for name in benchmark.paths if name not in done]
         if until(time.monotonic() + options.limit_s, todo, options.slots, judge):
-            log.info("stopped after %.0f s; the same command goes on", options.limit_s)
+            log.info("stopped after %.0f s; the same command continues", options.limit_s)
 
 
 def _judged(
@@ -81,10 +80,10 @@ def _judged(
     except TaskError as error:
         return line | {"error": str(error)}
     except httpx.HTTPError as error:
-        raise JudgeError(f"the judge does not answer ({error}); the same command goes on") from error
+        raise JudgeError(f"the judge does not answer ({error}); the same command continues") from error
     found = answer.json()
     if answer.status_code in (408, 429, 503):
-        raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command goes on")
+        raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command continues")
     if answer.status_code != 200 or found.get("error"):
         return line | {"error": str(found.get("error") or found.get("detail"))}
     verdict = Verdict.from_metrics(found)
@@ -101,11 +100,11 @@ def _judged(
 
 
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures: TritonBench's three, and the stricter ones beside.
+    """Return the figures: TritonBench's three, and stricter ones.
 
-    Call accuracy counts candidates that run. Execution accuracy compares what the test prints, so that of a
-    test that prints nothing each candidate that runs is right. Speedup is the mean of summed times, of the
-    plausible ones. The stricter figures count right outputs, and kernels that the judge did not flag.
+    Call accuracy counts candidates that run. Execution accuracy compares the test's printed text, so if a
+    test prints nothing, each candidate that runs is right. Speedup is the mean ratio of summed times, over
+    plausible ratios. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
     called = [line for line in lines if line["status"] in RAN]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]

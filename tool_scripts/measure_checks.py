@@ -36,19 +36,19 @@ _WRONG_VALUES = "incorrect output"
 _NAMED = 20
 _LIMIT_S = 600.0
 _LET_THROUGH = ("passed", "not_checked", "failed")
-"""Statuses of the gate that do not refuse; what could not be checked goes on to the devices."""
+"""Statuses with which the gate lets a candidate pass; unchecked ones pass too."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One candidate and what a check found.
+    """One candidate and the result of a check.
 
     Attributes:
         candidate: with its recorded outcome.
         found: the lints that found something, or the gate's status.
         stopped: whether the check refuses it.
-        seconds: at the client.
-        inside_s: of that, from the slot's start to the report, at the judge; None for lints.
+        seconds: duration at the client.
+        inside_s: the part of it in the judge's slot, until the report; None for lints.
     """
 
     candidate: Candidate
@@ -93,7 +93,7 @@ def gated(options: argparse.Namespace) -> Iterator[Checked]:
         running_judge("auto", 1, Path(folder) / "log") as address,
         Client(address) as client,
     ):
-        gate(client, chosen[0])  # the first one finds cold caches
+        gate(client, chosen[0])  # caches are cold for the first one
         for each in tqdm(chosen, disable=None):
             yield gate(client, each)
 
@@ -109,7 +109,7 @@ def gate(client: Client, candidate: Candidate) -> Checked:
 
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
-    """Return the figures: share of failures stopped, by denominator; precision; classes and problems."""
+    """Return the figures: shares of stopped failures by denominator, precision, classes and problems."""
     by_class = grouped(checked, lambda each: class_of(each.candidate))
     failing = [each for each in checked if not each.candidate.correct]
     without_values = [each for each in failing if class_of(each.candidate) != "wrong_values"]

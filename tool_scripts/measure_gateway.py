@@ -1,8 +1,9 @@
 """Measure the gateway with made-up workers over real HTTP: ``python -m tool_scripts.measure_gateway``.
 
-The workers do nothing for about half a second a job. Nine clients submit a job each half second, or as soon
-as they have the answer, first alone, then while a tenth client submits all other jobs at once. Work varies by
-a fifth and the nine clients start one after the other: else all jobs would start and end at the same moments.
+Each worker waits for about half a second per job. Nine clients submit a job every half second, or as soon as
+they have the answer: first alone, then while a tenth client submits all other jobs at once. Times vary by a
+fifth, and the nine clients start one after the other, so that jobs do not all start and end at the same
+moments.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ AT_ONCE = 16
 
 @dataclass(eq=False)
 class Worker:
-    """A device that does nothing for a while; notes how long each job took to reach it when it was free."""
+    """A device that only waits; it records how long each job took to reach it while it was free."""
 
     device: Device
     boards: list[JobBoard]
@@ -91,7 +92,7 @@ async def clients(url: str, flood: int, each: int) -> list[float]:
         async def wait(job: str) -> None:
             while True:
                 answer = (await client.get(f"/v2/jobs/{job}?wait=60")).json()
-                if answer.get("state") not in ("queued", "running"):  # or forgotten: it is long over
+                if answer.get("state") not in ("queued", "running"):  # or forgotten: it ended long ago
                     return
 
         async def other(client: int) -> list[float]:

@@ -1,4 +1,4 @@
-"""Simulate the judge's queue and placement with many GPUs: ``python -m tool_scripts.simulate_fleet``.
+"""Simulate the judge's queue and placement on many GPUs: ``python -m tool_scripts.simulate_fleet``.
 
 The judge's own ``online_judge.queue.placement`` places jobs on made-up GPUs under a simulated clock. Jobs of
 ten clients, one of which sends most, arrive at random and run for random times; some name a GPU model. In the
@@ -101,7 +101,7 @@ class Simulation:
             self.group.put_back(job)
 
     def end(self, job: Job, losses: int) -> None:
-        """End a job, if it has not been lost since."""
+        """End a job unless it was lost."""
         slot = self.group.running.get(job)
         if isinstance(slot, Gpu) and not slot.down and job.lost.total() == losses:
             self.finished[job.id] += 1
@@ -123,7 +123,7 @@ class Simulation:
             waits = bool(self.group.idle and self.group.waiting and self.has_missed_one())
 
     def has_missed_one(self) -> bool:
-        """Return whether a job waits although a GPU that fits is free."""
+        """Return True if a job waits although a fitting GPU is free."""
         busy = set(self.group.running.values())
         free = {gpu.device.hardware for gpu in self.group.slots if gpu not in busy}
         wanted = {job.gpus for job in self.group.jobs()}

@@ -37,10 +37,10 @@ CONFIG_KEYS = (
 
 
 def summarise(folder: Path, command: str, today: date, note: str | None = None) -> dict[str, Any]:
-    """Summarise the run in ``folder``; ``command`` made it, ``note`` is what a reader must know.
+    """Summarise the run in ``folder``, which ``command`` made; ``note`` is a remark for readers.
 
     Raises:
-        RecordError: ``folder`` is no run, or a record in it is damaged.
+        RecordError: ``folder`` is not a run, or a record in it is damaged.
         ConfigError: its configuration is damaged.
     """
     records = RunRecords.existing(folder)
@@ -61,14 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="summarise_run", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--command", required=True, metavar="TEXT", help="the command that made the run")
-    parser.add_argument("--note", default=None, metavar="TEXT", help="anything a reader must know")
+    parser.add_argument("--note", default=None, metavar="TEXT", help="a remark for readers")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.json", help="file to write")
     args = parser.parse_args(arguments)
     write_json(args.out, summarise(args.run, args.command, datetime.now(UTC).date(), args.note))
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """Return the keys of ``CONFIG_KEYS``; the model's name only where a model was asked."""
+    """Return the keys of ``CONFIG_KEYS``; the model's name only if a model was asked."""
     config = load_config(folder / layout.CONFIG).model_dump(mode="json")
     shown = {key: config[key] for key in CONFIG_KEYS}
     if shown["server_type"] in ("offline", "replay", "command", "mailbox"):
@@ -77,9 +77,9 @@ def _settings(folder: Path) -> dict[str, Any]:
 
 
 def _task(result: TaskResult, steps: Sequence[StepSummary]) -> dict[str, Any]:
-    """Return one task's row; times are GPU milliseconds, None where nothing was timed.
+    """Return one task's row; times are GPU milliseconds, None if nothing was timed.
 
-    ``judged_steps`` counts steps whose kernel the judge was asked about; the others repeat a known kernel.
+    ``judged_steps`` counts steps whose kernel was sent to the judge; the others repeat a known kernel.
     """
     best = next((step.verdict for step in steps if step.step == result.best.step), None)
     timed = best is not None and best.runtime_stats.get("timing") != INTERPRETER

@@ -157,7 +157,7 @@ class Conversation:
         return read_kernel(reply.text, written) if parent is None else read_edits(reply.text, parent)
 
     def _guidance(self, prompts: StepPrompts, chain: Sequence[ShownKernel]) -> str:
-        """Return what the edits follow: a review, a request to write one first, or "" for neither."""
+        """Return the guidance for edits: a review, a request to write one first, or "" for neither."""
         options = self._agent.options
         hopeless = not any(kernel.verdict is not None and kernel.verdict.correct for kernel in chain)
         if not options.reviewer or (hopeless and not options.force_review):

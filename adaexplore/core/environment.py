@@ -82,12 +82,12 @@ class PrecisionTest(_Facts):
 
     Attributes:
         sets: input sets whose outputs are compared with the reference in double precision.
-        strict_times: times the error of PyTorch in float32 without TF32 that ``strict`` allows.
+        strict_times: factor on the error of PyTorch in float32 without TF32 that ``strict`` allows.
         strict_floor_ulp: units in the last place that it always allows; more for long sums.
-        rounded_times: times the error of the reference with rounded operands that the tiers below allow.
+        rounded_times: factor on the error of the reference with rounded operands that lower tiers allow.
         mantissa_bits: mantissa bits of the rounded operands, by tier.
-        noise: error that such a tier allows if the reference cannot run with rounded operands, up to a common
-            factor.
+        noise: error beyond a common factor that such a tier allows if the reference cannot run with rounded
+            operands.
     """
 
     sets: int
@@ -110,11 +110,12 @@ class CheckRules(_Facts):
 
     Attributes:
         gradients: whether autograd is on.
-        mode: ``constructed``: modules stay in the mode that their constructor leaves; ``eval``: they do not.
+        mode: ``constructed``: modules stay in the mode that their constructor leaves; ``eval``: they are set
+            to eval mode.
         flags: by policy ``tf32``.
-        inputs: ``get_inputs``: all have the shapes and dtypes that it gives, and dense ones its strides.
+        inputs: ``get_inputs``: all have the shapes and dtypes of its result, and dense ones its strides.
         output_strides: ``any``, or only those of the ``reference``.
-        failed_combinations: what a sweep of tunables makes of those that fail.
+        failed_combinations: what a sweep of tunables does with combinations that fail.
     """
 
     gradients: bool
@@ -129,7 +130,7 @@ class TimingRules(_Facts):
     """Rules of timing.
 
     Attributes:
-        statistic: of the timed calls, that counts.
+        statistic: the one of the timed calls that counts.
         warmup_s: seconds of calls before them, at least.
         least_calls: how many are timed, at least.
         cold_l2: whether a timed call finds nothing of its inputs in the L2 cache.

@@ -115,7 +115,7 @@ class EvaluationRequest(BaseModel):
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
     tune_s: float = Field(default=0.0, strict=True, ge=0, le=600)  # for a sweep of TUNABLES; 0: no sweep
-    # of a search; the judge may stop timing what is clearly slower
+    # of a search; the judge may stop timing clearly slower candidates
     best_so_far: Positive | None = Field(default=None, exclude_if=_is_absent)
     # of a job of kind ``compile``: return the PTX of the kernels
     asm: StrictBool = Field(default=False, exclude_if=_is_absent)
@@ -130,7 +130,7 @@ class EvaluationRequest(BaseModel):
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Return the GPU models of which one is to be used; empty for any."""
+        """Return the GPU models to choose from; empty for any."""
         return (self.gpu,) if isinstance(self.gpu, str) else tuple(self.gpu or ())
 
 
@@ -175,7 +175,7 @@ class ProblemRequest(BaseModel):
     dtype_str: DtypeName = "fp32"
     seed_num: Whole = 42
     timeout: TimeLimit = 300
-    # older judges do not know these keys: not sent without a value
+    # older judges do not know these keys, so they are sent only with a value
     thorough: StrictBool = Field(default=False, exclude_if=_is_absent)
     hidden_workloads: str | None = Field(default=None, exclude_if=_is_absent)
     direction: Direction = Field(default="forward", exclude_if=_is_forward)
@@ -191,7 +191,7 @@ class ProblemTraits(BaseModel):
             ``loose_tolerance`` (the tolerance exceeds a tenth of the output's standard deviation),
             ``view_of_input``, ``writes_inputs``.
         elements: of inputs, weights and outputs.
-        call_ms: the fastest of its calls, by the wall clock.
+        call_ms: wall time of its fastest call.
         operators: the operators of one call, by the names of torch's registry.
         graph: a hash of operators, data flow, shapes and dtypes; equal for two spellings of one problem.
     """

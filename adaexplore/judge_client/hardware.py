@@ -36,7 +36,7 @@ def prompt_hardware(
 
 
 def contradiction(gpu_name: str, judge: JudgeIdentity) -> str | None:
-    """Return a warning if the configured name is not the judge's GPU, else None."""
+    """Return a warning if the configured name is not that of the judge's GPU, else None."""
     if gpu_name == "auto" or judge.device != "cuda":
         return None
     named, found = _words(gpu_name) - _GENERIC, _words(judge.hardware)

@@ -113,7 +113,7 @@ class HttpJudge:
         return None if answer.status_code in (404, 405) else self._connection.read(answer, Environment)
 
     def workers(self) -> list[WorkerStatus]:
-        """Return the judge's devices; none where it does not list them. One try, as :meth:`identity`."""
+        """Return the judge's devices; empty if it does not list them. One try, as :meth:`identity`."""
         answer = self._connection.get("/v2/workers", 30.0)
         return [] if answer.status_code in (404, 405) else self._connection.read(answer, Workers).workers
 

@@ -34,7 +34,7 @@ def build_client(
 
     Args:
         config: names the service and the model, with the parameters of requests.
-        mailbox: the folder for ``mailbox`` if the configuration names none.
+        mailbox: the folder for ``mailbox`` if the configuration does not name one.
         replies: recorded replies by request key, for ``replay``.
         timeout_s: seconds that one attempt may take.
         stop: set from outside to end waits between attempts, and a command, at once.

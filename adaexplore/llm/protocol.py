@@ -33,12 +33,12 @@ class Finish(StrEnum):
 
 @dataclass(frozen=True)
 class StepData:
-    """What a step of the search asks for.
+    """A step's request as data.
 
     Attributes:
         reference: the module to replace.
-        kernels: in view, in the prompt's order; edits are of the last one.
-        direction: name of what to try; "" leaves it open.
+        kernels: the shown ones in the prompt's order; edits change the last one.
+        direction: its name; "" for none.
         tunes: whether the judge sweeps the numbers that a kernel declares.
     """
 
@@ -51,7 +51,7 @@ class StepData:
 
 @dataclass(frozen=True)
 class RuleData:
-    """Failures of one kind that are to become a rule: what was used, and each one's code and error."""
+    """Failures of one kind, for a rule: the construct, and code and error of each."""
 
     constructs: tuple[str, ...]
     failures: tuple[str, ...]
@@ -59,7 +59,7 @@ class RuleData:
 
 @dataclass(frozen=True)
 class MergeData:
-    """Two rules that may say the same."""
+    """Two rules that may be equivalent."""
 
     one: str
     other: str
@@ -67,7 +67,7 @@ class MergeData:
 
 @dataclass(frozen=True)
 class TaskData:
-    """A problem to compose: operators to choose from, how many, and the elements of its first input."""
+    """A problem to compose: operators to choose from, how many, and elements of the first input."""
 
     operators: tuple[Operator, ...]
     fewest: int
@@ -97,11 +97,11 @@ class ModelRequest:
         prompt: the whole message.
         key: its unique name within a run, such as ``2_63/7/large``; a seeded writer and a replay
             answer by it, others ignore it.
-        cuts: offsets in ``prompt``, ascending: later requests may have the same text up to each of them. The
+        cuts: ascending offsets in ``prompt``: later requests may have the same text up to each of them. The
             longest-lived prefix comes first. Services with explicit caching mark them.
         earlier: earlier turns of the same conversation, oldest first.
-        data: what the prompt says, or for a repair the first prompt of its conversation, for a client that
-            reads no prose; the others ignore it.
+        data: the content of the prompt (for a repair, of the conversation's first prompt) for a client that
+            reads no prose; others ignore it.
     """
 
     prompt: str

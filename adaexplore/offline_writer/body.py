@@ -19,7 +19,7 @@ from adaexplore.settings.yaml_text import read_bundled
 
 
 class Body:
-    """Writes statements; each value is computed once under a name of its own."""
+    """Writes statements; each value is computed once, under its own name."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Body:
         self.known[leaf] = target
 
     def compute(self, value: Value) -> str:
-        """Return the name that holds ``value``, with the statements that compute it."""
+        """Write the statements that compute ``value``; return its name."""
         if isinstance(value, Constant):
             return _number(value)
         if value in self.known:

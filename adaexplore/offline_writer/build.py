@@ -1,7 +1,7 @@
-"""Constructors of graph values: primitive operations, and what torch composes out of them.
+"""Constructors of graph values: primitive operations, and torch's compositions of them.
 
-A constructor answers None where the operands are not such that a kernel could compute it; the
-caller then leaves the expression to torch.
+A constructor returns None if no kernel could compute it for these operands; the caller then leaves the
+expression to torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMPARISONS = frozenset({"gt", "ge", "lt", "le", "eq", "ne", "and", "or", "not"
 
 
 def pointwise(name: str, *operands: Value | None) -> Value | None:
-    """One element-wise operation on tensors and numbers, at least one of them a floating tensor."""
+    """Return an element-wise operation on tensors and numbers, at least one of them a floating tensor."""
     known = [_unwrapped(operand) for operand in operands if operand is not None]
     tensors = [operand for operand in known if is_tensor(operand)]
     types = {scalar_type_of(operand) for operand in (tensors[1:] if name == "where" else tensors)}
@@ -46,7 +46,7 @@ def pointwise(name: str, *operands: Value | None) -> Value | None:
 
 
 def _unwrapped(value: Value) -> Value:
-    """Return the number in ``torch.tensor(number)``, which promotes as a number does."""
+    """Return the number in ``torch.tensor(number)``, which promotes like a number."""
     return value.operands[0] if isinstance(value, Host) and value.text == WRAPPED else value
 
 
@@ -57,12 +57,12 @@ def reduction(name: str, value: Value | None, axes: Axes, keepdim: bool) -> Valu
 
 
 def drop(value: Value | None, axes: Axes, keepdim: bool) -> Value | None:
-    """``value`` without its reduced dimensions, unless ``keepdim``."""
+    """Return ``value`` without its reduced dimensions, unless ``keepdim``."""
     return value if value is None or keepdim else Drop(value, axes)
 
 
 def softmax(value: Value, axes: Axes, log: bool) -> Value | None:
-    """Softmax or its logarithm, shifted by the maximum."""
+    """Return softmax or its logarithm, shifted by the maximum."""
     shifted = pointwise("sub", value, reduction("max", value, axes, True))
     weights = pointwise("exp", shifted)
     total = reduction("sum", weights, axes, True)
@@ -70,26 +70,26 @@ def softmax(value: Value, axes: Axes, log: bool) -> Value | None:
 
 
 def logsumexp(value: Value, axes: Axes, keepdim: bool) -> Value | None:
-    """log(sum(exp(value))), shifted by the maximum."""
+    """Return log(sum(exp(value))), shifted by the maximum."""
     top = reduction("max", value, axes, True)
     total = reduction("sum", pointwise("exp", pointwise("sub", value, top)), axes, True)
     return drop(pointwise("add", top, pointwise("log", total)), axes, keepdim)
 
 
 def norm(value: Value, axes: Axes, keepdim: bool) -> Value | None:
-    """Euclidean norm."""
+    """Return the Euclidean norm."""
     squares = reduction("sum", pointwise("square", value), axes, True)
     return drop(pointwise("sqrt", squares), axes, keepdim)
 
 
 def standardise(value: Value, axes: Axes, epsilon: Value, centred: bool = True) -> Value | None:
-    """(value - mean) / sqrt(variance + epsilon), or value / rms."""
+    """Return (value - mean) / sqrt(variance + epsilon), or value / rms."""
     base = pointwise("sub", value, reduction("mean", value, axes, True)) if centred else value
     squares = reduction("mean", pointwise("square", base), axes, True)
     return pointwise("mul", base, pointwise("rsqrt", pointwise("add", squares, epsilon)))
 
 
 def scaled(value: Value | None, weight: Value | None, bias: Value | None) -> Value | None:
-    """``value * weight + bias`` with either left out."""
+    """Return ``value * weight + bias``, either of which may be missing."""
     value = value if weight is None else pointwise("mul", value, weight)
     return value if bias is None else pointwise("add", value, bias)

@@ -1,4 +1,4 @@
-"""Which torch functions, tensor methods and nn modules the writer understands."""
+"""The torch functions, tensor methods and nn modules that the writer understands."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from adaexplore.offline_writer.graph import (
 
 @dataclass(frozen=True)
 class Call:
-    """A call with its arguments translated, the input as ``""``; ``host`` is the same call left to torch."""
+    """A call with translated arguments, the input under ``""``; ``host`` is the same call by torch."""
 
     arguments: Mapping[str, Value]
     host: Host
 
     def get(self, name: str) -> Value | None:
-        """Return the argument, None where it was left out or given as None."""
+        """Return the argument; None if it is missing or None."""
         value = self.arguments.get(name)
         return None if isinstance(value, Host) and value.text == "None" else value
 
     def constant(self, name: str, default: object) -> object:
-        """Return the argument's value where it is a literal or left out, else a value equal to nothing."""
+        """Return the argument's value if it is a literal or missing, else a value that equals nothing."""
         value = self.get(name)
         if isinstance(value, Constant):
             return value.number
@@ -113,7 +113,7 @@ _RENAMED = {
 
 
 def bind(name: str, positional: list[Value], keywords: dict[str, Value], host: Host) -> Call | None:
-    """Return arguments by name; None where the function is unknown or they do not fit what is understood."""
+    """Return arguments by name; None if the function is unknown or they do not fit the known parameters."""
     if name not in _SIGNATURES:
         return None
     names = ["", *_SIGNATURES[name]]
@@ -159,7 +159,7 @@ def translate(name: str, call: Call) -> Value | None:
             return clamped
         case "detach":
             return x
-        case "contiguous":  # what a kernel writes is contiguous anyway
+        case "contiguous":  # kernels write contiguous outputs anyway
             return x if isinstance(x, Pointwise | Reduction | Drop) else None
         case "float":
             return Pointwise("to_float", (x,), "f")
@@ -174,7 +174,7 @@ def translate(name: str, call: Call) -> Value | None:
 
 
 def _axes(value: Value | None) -> Axes | None:
-    """Axes from a dim argument; None where they are known not to be adjacent."""
+    """Return axes from a dim argument; None if they are known not to be adjacent."""
     if isinstance(value, Items):
         ordered = sorted(int(item.number) for item in value.values if isinstance(item, Constant))
         adjacent = ordered == list(range(ordered[0], ordered[0] + len(value.values))) if ordered else False
@@ -229,7 +229,7 @@ def _normalisation(name: str, x: Value, call: Call) -> Value | None:
 
 
 def _trailing(shape: Value | None) -> Axes | None:
-    """Return the last dimensions, as many as ``shape`` has."""
+    """Return as many last dimensions as ``shape`` has."""
     if isinstance(shape, Constant) or (isinstance(shape, Items) and len(shape.values) == 1):
         return Axes("-1")
     if isinstance(shape, Items):

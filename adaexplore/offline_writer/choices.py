@@ -1,4 +1,4 @@
-"""The writer's design space: what a generated kernel's structure and numbers can be."""
+"""The writer's design space: structures and numbers of generated kernels."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _DECLARED = re.compile(rf"^{TUNABLES} = (?P<table>.*)$", re.M)
 
 @dataclass(frozen=True)
 class Choices:
-    """One point of the design space; the first value of everything is the usual one.
+    """One point of the design space; the first value of each choice is the usual one.
 
     ``swept`` kernels leave their numbers to the judge.
     """
@@ -70,7 +70,7 @@ class Choices:
 
 
 def read_choices(source: str) -> Choices | None:
-    """Return the choices a kernel of this writer was made with; None where it is another's."""
+    """Return the choices behind a kernel of this writer; None for other kernels."""
     found = Choices(swept=_DECLARED.search(source) is not None)
     header = re.search(r'^"""Triton kernels, (.*)\."""$', source, re.M)
     if header is None:
@@ -85,25 +85,25 @@ def read_choices(source: str) -> Choices | None:
 
 
 def header(structure: dict[str, str]) -> str:
-    """Return the first line of a generated module, from which its structure can be read."""
+    """Return the first line of a generated module, which states its structure."""
     parts = ", ".join(f"{name.lower()}={value}" for name, value in sorted(structure.items()))
     return f'"""Triton kernels, {parts}."""'
 
 
 def tunables(names: Iterable[str]) -> str:
-    """Return the line that leaves the numbers ``names`` to the judge; of too many the last ones."""
+    """Return the line that leaves the numbers ``names`` to the judge; the last ones if there are too many."""
     table = {name: sorted(NUMBERS[name]) for name in list(names)[-MAX_NAMES:]}
     return f"{TUNABLES} = {json.dumps(table)}"
 
 
 def is_swept(name: str, source: str) -> bool:
-    """Whether a kernel leaves that number to the judge."""
+    """Return True if a kernel leaves that number to the judge."""
     declared = _DECLARED.search(source)
     return declared is not None and f'"{name}"' in declared["table"]
 
 
 def directed(choices: Choices, direction: str) -> tuple[Choices, int] | None:
-    """Return ``choices`` with the structure that a direction wants, and its place; None for other names."""
+    """Return ``choices`` with a direction's structure, and the direction's place; None for other names."""
     if direction not in _DIRECTIONS:
         return None
     structure = {**choices.structure, **_DIRECTIONS[direction]}
@@ -119,7 +119,7 @@ def numbered(choices: Choices, names: Iterable[str], place: int) -> Choices:
 
 
 def draw_numbers(choices: Choices, names: list[str], rng: random.Random, share: float) -> Choices:
-    """``choices`` with each of the numbers ``names`` redrawn with probability ``share``."""
+    """Return ``choices`` with each of the numbers ``names`` redrawn with probability ``share``."""
     for name in names:
         if rng.random() < share:
             choices = choices.with_number(name, rng.choice(NUMBERS[name]))

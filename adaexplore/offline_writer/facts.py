@@ -1,4 +1,4 @@
-"""What a reference module says about its names: constants, layers, parameters, inputs."""
+"""Facts about names of a reference module: constants, layers, parameters, inputs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INTEGER = re.compile(
 
 @dataclass(frozen=True)
 class Kind:
-    """What a name holds: a tensor (of which scalars), a number, or something else."""
+    """Kind of a name's value: a tensor with its scalar type, a number, or something else."""
 
     kind: HostKind
     scalar_type: ScalarType = "f"
@@ -46,7 +46,7 @@ class Layer:
 
 @dataclass(frozen=True)
 class ClassFacts:
-    """What one module class holds under ``self``, and what its ``forward`` is given."""
+    """Attributes of one module class, and the arguments of its ``forward``."""
 
     node: ast.ClassDef
     layers: dict[str, Layer]
@@ -64,7 +64,7 @@ class ModuleFacts:
     classes: list[ClassFacts] = field(default_factory=list)
 
     def dotted(self, node: ast.expr) -> str:
-        """``torch.nn.functional.relu`` for ``F.relu``; empty where it is no dotted name."""
+        """Return ``torch.nn.functional.relu`` for ``F.relu``; empty if it is not a dotted name."""
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)
@@ -98,7 +98,7 @@ class ModuleFacts:
 
 
 def read_module(source: str) -> ModuleFacts:
-    """Facts of a KernelBench-style module."""
+    """Return the facts of a KernelBench-style module."""
     tree = parse(source)
     facts = ModuleFacts(
         tree, {"F": "torch.nn.functional", "nn": "torch.nn"} | dict(imports(ast.walk(tree))), {}
@@ -119,7 +119,7 @@ def function(node: ast.ClassDef | ast.Module, name: str) -> ast.FunctionDef | No
 
 
 def _returned(facts: ModuleFacts, name: str) -> list[ast.expr]:
-    """Return the list that a module-level function returns, names in it resolved; empty if unknown."""
+    """Return the list that a module-level function returns, with resolved names; empty if unknown."""
     statements = list(ast.walk(function(facts.tree, name) or ast.Pass()))
     known: dict[str, ast.expr] = {}
     for statement in statements:
@@ -134,7 +134,7 @@ def _returned(facts: ModuleFacts, name: str) -> list[ast.expr]:
 
 
 def _parameters(node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None]]:
-    """Positional parameters after ``self`` with their defaults."""
+    """Return positional parameters after ``self`` with their defaults."""
     missing = [None] * (len(node.args.args) - len(node.args.defaults))
     return list(zip(node.args.args, chain(missing, node.args.defaults), strict=True))[1:]
 
@@ -192,7 +192,7 @@ def _layer(facts: ModuleFacts, node: ast.expr) -> Layer | None:
 
 
 def _kind_of(facts: ModuleFacts, node: ast.expr, names: dict[str, Kind]) -> Kind:
-    """Return what an expression of the constructor or of ``get_init_inputs`` is."""
+    """Return the kind of an expression of the constructor or of ``get_init_inputs``."""
     if facts.number(node) is not None:
         return SCALAR
     match node:
@@ -231,7 +231,7 @@ def _inputs(facts: ModuleFacts, node: ast.ClassDef, main: bool) -> dict[str, Kin
 
 
 def tensor_kind(text: str) -> Kind:
-    """Return the tensor that an expression such as ``torch.randint(...)`` makes, or that a dtype names."""
+    """Return the kind of tensor that an expression such as ``torch.randint(...)`` makes or a dtype names."""
     if _FLOATING.search(text):
         return FLOATS
     if _BOOLEAN.search(text):

@@ -1,4 +1,4 @@
-"""Values of a traced ``forward``: what stays on the host, and what a kernel can compute."""
+"""Values of a traced ``forward``: host expressions, and values that a kernel can compute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HostKind = Literal["tensor", "scalar", "other"]
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """Anything an expression of ``forward`` can stand for; compared by identity."""
+    """The value of an expression of ``forward``; compared by identity."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,12 +25,12 @@ class Constant(Value):
 
 @dataclass(frozen=True, eq=False)
 class Host(Value):
-    """A Python expression that the generated ``forward`` evaluates as it is.
+    """A Python expression that the generated ``forward`` evaluates unchanged.
 
     Attributes:
         text: the expression, with ``{0}``, ``{1}``, ... for ``operands``.
         kind: a tensor, a Python number, or anything else (shape, tuple, module ...).
-        scalar_type: of the elements, when it is a tensor.
+        scalar_type: of the elements, if it is a tensor.
         inline: cheap and pure, so it may be written where it is used.
     """
 
@@ -52,11 +52,11 @@ class Pointwise(Value):
 
 @dataclass(frozen=True)
 class Axes:
-    """What a reduction runs over.
+    """The axes of a reduction.
 
     Attributes:
-        text: a host expression for a dimension or a tuple of them; for groups, for their number.
-        grouped: dimensions 1.. in equal groups of channels, as group normalisation has it.
+        text: a host expression for a dimension or a tuple of them; for groups, their number.
+        grouped: dimensions from 1 on in equal groups of channels, as in group normalisation.
     """
 
     text: str
@@ -74,7 +74,7 @@ class Reduction(Value):
 
 @dataclass(frozen=True, eq=False)
 class Drop(Value):
-    """Removes the reduced dimensions of a reduction's result, which moves no data."""
+    """Removes the reduced dimensions of a reduction's result, without moving data."""
 
     operand: Value
     axes: Axes
@@ -82,7 +82,7 @@ class Drop(Value):
 
 @dataclass(frozen=True, eq=False)
 class Channels(Value):
-    """A vector with one entry per channel (dimension 1) of whatever it is combined with."""
+    """A vector with one entry per channel (dimension 1) of the tensor that it is combined with."""
 
     vector: Value
 
@@ -99,14 +99,14 @@ class MatMul(Value):
 
 @dataclass(frozen=True, eq=False)
 class Items(Value):
-    """A tuple or list whose parts are known."""
+    """A tuple or list with known parts."""
 
     values: tuple[Value, ...]
     brackets: str = "()"
 
 
 def operands_of(value: Value) -> tuple[Value, ...]:
-    """Return the values that ``value`` is computed from."""
+    """Return the values from which ``value`` is computed."""
     match value:
         case Host(operands=operands) | Pointwise(operands=operands):
             return operands
@@ -126,12 +126,12 @@ def scalar_type_of(value: Value) -> ScalarType:
 
 
 def is_tensor(value: Value) -> bool:
-    """Whether a kernel can read ``value`` or compute it."""
+    """Return True if a kernel can read ``value`` or compute it."""
     if isinstance(value, Host):
         return value.kind == "tensor"
     return isinstance(value, Pointwise | Reduction | Drop | MatMul | Channels)
 
 
 def is_scalar(value: Value) -> bool:
-    """Whether ``value`` is a Python number."""
+    """Return True if ``value`` is a Python number."""
     return isinstance(value, Constant) or (isinstance(value, Host) and value.kind == "scalar")

@@ -1,4 +1,4 @@
-"""Triton kernels and their launchers for regions: element-wise, or with rows that are reduced."""
+"""Triton kernels and their launchers for regions: element-wise, or with reduced rows."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _flat(region: Region, name: str) -> Kernel:
 
 
 def _rows(region: Region, name: str, rows: str) -> Kernel:
-    """One kernel or two, for rows in registers and for rows block by block, and their launcher."""
+    """Return kernels for rows in registers, for rows block by block, or both, and their launcher."""
     parameters = Parameters(region)
     takes = [*parameters.takes, "rows", *parameters.constants, "N: tl.constexpr", "INNER: tl.constexpr"]
     takes += ["WIDE: tl.constexpr", "ROWS: tl.constexpr", "BLOCK: tl.constexpr"]

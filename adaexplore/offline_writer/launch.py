@@ -1,4 +1,4 @@
-"""What launchers and kernels of a region share: names, arguments, layouts, dtypes."""
+"""Common parts of a region's launcher and kernels: names, arguments, layouts, dtypes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Names:
         return Names(self._taken)
 
     def new(self, wish: str) -> str:
-        """``wish`` or, where it is taken, ``wish_1`` and so on."""
+        """Return ``wish``, or if it is taken ``wish_1`` and so on."""
         stem = re.sub(r"\W+", "_", wish).strip("_").lower() or "value"
         stem = f"v{stem}" if stem[0].isdigit() or keyword.iskeyword(stem) else stem
         name, count = stem, 0
@@ -50,7 +50,7 @@ class Names:
 
 
 def leaf_wish(value: Value) -> str:
-    """Return a name for a tensor after how the module spells it."""
+    """Return a name for a tensor, derived from the module's own name for it."""
     if isinstance(value, Channels):
         return leaf_wish(value.vector)
     if isinstance(value, Host) and not value.operands and re.fullmatch(r"[\w.]+", value.text):
@@ -59,14 +59,14 @@ def leaf_wish(value: Value) -> str:
 
 
 class Parameters:
-    """Names of a region's leaves and scalars, and how they travel from launcher to kernel.
+    """Names of a region's leaves and scalars, and how the launcher passes them to the kernel.
 
     Attributes:
         broadcast: whether leaves may differ in shape.
-        names: all that are taken.
-        values: what the launcher is called with, and ``arguments`` their names.
-        takes, gives: positional parameters of the kernel, and what is passed.
-        constants, layouts: the same for how leaves are addressed.
+        names: all taken names.
+        values: the launcher's arguments; ``arguments`` are their names.
+        takes, gives: positional parameters of the kernel, and the passed expressions.
+        constants, layouts: the same for the addressing of leaves.
         shape, device: host expressions.
     """
 
@@ -94,7 +94,7 @@ class Parameters:
         self.device = f"{'left' if region.product is not None else shaped[0]}.device"
 
     def place_leaves(self) -> list[str]:
-        """Launcher statements that make every leaf addressable by a flat index of ``shape``."""
+        """Return launcher statements that make every leaf addressable by a flat index of ``shape``."""
         lines = []
         for leaf, name in self.leaves.items():
             view = f"{name}.view(-1, *(1,) * (len(shape) - 2))" if isinstance(leaf, Channels) else name
@@ -103,7 +103,7 @@ class Parameters:
         return lines
 
     def make_output(self, root: Value, shape: str = "shape") -> str:
-        """Return the launcher statement that allocates the output, in the dtype that torch gives ``root``."""
+        """Return the launcher statement that allocates the output, in torch's dtype for ``root``."""
         sources = sorted(_dtype_sources(root, self.leaves))
         fixed = [source for source in sources if source.startswith("torch.")]
         promoted = f"{sources[0]}.dtype" if len(sources) == 1 else f"_dtype({', '.join(sources)})"
@@ -140,7 +140,7 @@ class Kernel:
 
 
 def define(name: str, arguments: list[str]) -> list[str]:
-    """Return a function header, one parameter a line where it would be long."""
+    """Return a function header; a long one has one parameter per line."""
     line = f"def {name}({', '.join(arguments)}):"
     if len(line) <= 100:
         return [line]

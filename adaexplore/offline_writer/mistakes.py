@@ -1,7 +1,7 @@
-"""Mistakes that models make in Triton, made on purpose in a share of the answers: ``mistakes.yaml``.
+"""Make typical mistakes of models in Triton (``mistakes.yaml``) on purpose, in a share of the answers.
 
-A mistake is not made where the prompt's rules warn of it, so the skill memory has an effect that
-can be measured without a model.
+A mistake is not made if the prompt's rules warn of it, so the effect of the skill memory can be measured
+without a model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Mistake(BaseModel):
         return any(all(word in rule for word in words) for rule in lowered for words in self.topics)
 
     def make(self, source: str, rng: random.Random) -> str | None:
-        """``source`` with the mistake at one place; None where there is none for it."""
+        """Return ``source`` with the mistake in one place; None if it has no place for it."""
         places = list(re.finditer(self.pattern, source, re.M))
         if not places:
             return None
@@ -57,7 +57,7 @@ def mistake_table() -> MistakeTable:
 
 
 def blunder(source: str, rules: tuple[str, ...], rng: random.Random) -> str:
-    """``source`` with one mistake drawn at random; as it is where a rule warns of it or none applies."""
+    """Return ``source`` with one random mistake; unchanged if a rule warns of it or none applies."""
     kinds = list(mistake_table().mistakes)
     rng.shuffle(kinds)
     for mistake in kinds:
@@ -68,5 +68,5 @@ def blunder(source: str, rules: tuple[str, ...], rng: random.Random) -> str:
 
 
 def rule_for(error: str) -> str | None:
-    """Return the rule against the mistake that ``error`` shows, None for an error not recognised."""
+    """Return the rule against the mistake behind ``error``; None for an unknown error."""
     return next((m.rule for m in mistake_table().mistakes if m.sign and re.search(m.sign, error)), None)

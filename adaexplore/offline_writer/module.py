@@ -1,4 +1,4 @@
-"""From a reference module's source to a module whose ``ModelNew`` calls Triton kernels.
+"""Translate a reference module's source into a module whose ``ModelNew`` calls Triton kernels.
 
 Functions raise SyntaxError if the source is not Python.
 """
@@ -55,14 +55,14 @@ _DROPPED = {"get_inputs", "get_init_inputs", "get_workloads"}
 
 @dataclass
 class _Kernels:
-    """Kernels of a module so far, by what they do."""
+    """The kernels of a module so far, by their content."""
 
     names: Names
     structure: dict[str, str]
     found: dict[str, Kernel] = field(default_factory=dict)
 
     def add(self, region: Region) -> tuple[str, tuple[Value, ...]]:
-        """Return the name of the kernel of ``region`` and its arguments; equal ones are written once."""
+        """Return the name of the kernel of ``region`` and its arguments; equal kernels are written once."""
         nameless = write_kernel(region, "@", self.structure[ROWS])
         if nameless.source not in self.found:
             name = self.names.new(_title(region))
@@ -107,7 +107,7 @@ def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def renamed(source: str) -> str:
-    """Return the module itself, as PyTorch runs it, under the name ``ModelNew``."""
+    """Return the module itself under the name ``ModelNew``; PyTorch runs it."""
     tree = parse(source)
     _rename(tree, "Model", "ModelNew")
     return ast.unparse(tree) + "\n"
@@ -141,7 +141,7 @@ def _assemble(tree: ast.Module, kernels: list[Kernel], choices: Choices) -> str:
 
 
 def _needed(tree: ast.Module) -> list[ast.stmt]:
-    """Module-level statements that the classes use."""
+    """Return the module-level statements that the classes use."""
     kinds = (ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.ClassDef)
     named: dict[ast.stmt, set[str]] = {
         item: {item.name} - _DROPPED if isinstance(item, ast.FunctionDef) else _names(item, ast.Store)
@@ -162,7 +162,7 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 class _Forward:
-    """Rewrites one ``forward`` stretch by stretch of straight code; loops and branches stay."""
+    """Rewrites one ``forward``, each stretch of straight code by itself; loops and branches stay."""
 
     def __init__(
         self, facts: ModuleFacts, owner: ClassFacts, node: ast.FunctionDef, kernels: _Kernels
@@ -196,7 +196,7 @@ class _Forward:
         return done + self._stretch(stretch, looping)
 
     def _compound(self, statement: ast.stmt, looping: bool) -> ast.stmt:
-        """Return a statement left as it is, the straight code within it translated."""
+        """Return a compound statement with the straight code in it translated."""
         if isinstance(statement, ast.For):
             called = self._facts.dotted(statement.iter.func) if isinstance(statement.iter, ast.Call) else ""
             for name in ast.walk(statement.target):
@@ -240,7 +240,7 @@ class _Forward:
         return parse("\n".join(lines)).body
 
     def _read_elsewhere(self, statements: list[ast.stmt], looping: bool) -> set[str]:
-        """Names that code outside ``statements`` may read."""
+        """Return names that code outside of ``statements`` may read."""
         everywhere, here = _reads([self._node]), _reads(statements)
         return set(everywhere if looping else everywhere - here)
 
@@ -253,9 +253,9 @@ def _reads(statements: Sequence[ast.stmt]) -> Counter[str]:
 
 
 def _straight(statement: ast.stmt, aliases: set[str]) -> bool:
-    """Whether the statement only gives names to expressions that are understood, or returns one.
+    """Return True if the statement only assigns known expressions to names, or returns one.
 
-    ``aliases`` are names of tensors that have another name too.
+    ``aliases`` are names of tensors with several names.
     """
     match statement:
         case ast.Assign(targets=targets):
@@ -317,7 +317,7 @@ class _Stretch:
             self.text(value)
 
     def text(self, value: Value) -> str:
-        """Return the expression that stands for ``value``, after the statements that it needs."""
+        """Write the statements that ``value`` needs; return its expression."""
         if value in self._done:
             return self._done[value]
         match value:

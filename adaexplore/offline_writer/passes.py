@@ -1,4 +1,4 @@
-"""Kernels that go over long rows in several passes."""
+"""Kernels that process long rows in several passes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ROW_INDEX = """\
 
 
 def store_row(region: Region, body: Body) -> None:
-    """Compute the root and store it, one value an element or one a row."""
+    """Compute the root and store it: one value per element, or one per row."""
     result = body.compute(region.root)
     if region.levels[region.root] == "E":
         body.add(f"tl.store(out_ptr + index, {result}, mask=mask)")
@@ -30,7 +30,7 @@ def store_row(region: Region, body: Body) -> None:
 
 
 def _partners(reductions: list[Reduction]) -> dict[Reduction, Reduction]:
-    """Return sums that can be kept up to date while the maximum or mean they depend on is still found.
+    """Return sums that can be updated while the maximum or mean on which they depend is being computed.
 
     The sum of exp(v - max(v)) is rescaled whenever the maximum grows (online softmax); the mean of
     (v - mean(v))**2 follows Welford. Each first reduction has at most one partner.
@@ -51,7 +51,7 @@ def _partners(reductions: list[Reduction]) -> dict[Reduction, Reduction]:
 def _stage(
     value: Value, members: set[Value], partners: dict[Reduction, Reduction], found: dict[Value, int]
 ) -> int:
-    """How many passes over a row come before ``value`` can be computed."""
+    """Return the number of passes over a row before ``value`` can be computed."""
     if value not in found:
         inner = [
             _stage(operand, members, partners, found) for operand in operands_of(value) if operand in members
@@ -64,7 +64,7 @@ def _stage(
 def looped_rows(
     region: Region, name: str, parameters: Parameters, takes: list[str], online: bool
 ) -> list[str]:
-    """Return a kernel that takes rows block by block; ``online`` joins passes if sums can be updated."""
+    """Return a kernel that processes rows block by block; ``online`` joins passes if sums can be updated."""
     members = set(region.levels)
     names = parameters.names.copy()
     reductions = [value for value in region.levels if isinstance(value, Reduction)]
@@ -72,10 +72,10 @@ def looped_rows(
     stages: dict[Value, int] = {}
     _stage(region.root, members, partners, stages)
     lines: list[str] = []
-    per_row: dict[Value, str] = {}  # what outlives a pass: values of which there is one a row
+    per_row: dict[Value, str] = {}  # values that outlive a pass: one for each row
 
     def prepared(values: list[Value]) -> Body:
-        """Compute what ``values`` need once a row; return the body of a pass over them."""
+        """Compute the per-row values that ``values`` need; return the body of a pass over them."""
         before = Body(parameters, names=names, known=per_row)
         for value in values:
             _rows_needed(value, region, before)
@@ -104,7 +104,7 @@ def _pass(
     names: Names,
     per_row: dict[Value, str],
 ) -> tuple[list[str], list[str]]:
-    """Statements before and after one pass; those within go to ``inside``, results to ``per_row``."""
+    """Return statements before and after one pass; add those within to ``inside``, results to ``per_row``."""
     first: list[str] = []
     after: list[str] = []
     for value in now:
@@ -178,7 +178,7 @@ _PASS = [
 
 
 def _rows_needed(value: Value, region: Region, body: Body) -> None:
-    """Compute ahead of a pass whatever it needs once a row."""
+    """Compute before a pass the values that it needs once per row."""
     if value in body.known or value not in region.levels:
         return
     if region.levels[value] in ("R", "D") and not isinstance(value, Reduction):

@@ -1,4 +1,4 @@
-"""Edits that turn one source into another, each old text standing in its source exactly once."""
+"""Edits that turn one source into another; each old text occurs in its source exactly once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adaexplore.core.text.edits import Edit, EditError, apply_edits, parse_edits
 
 
 def edits_between(old: str, new: str) -> str:
-    """Numbered old/new pairs, as a small step answers; "" where nothing changes."""
+    """Return numbered old/new pairs, as in an answer to a small step; "" without changes."""
     if old.strip("\n") == new.strip("\n"):
         return ""
     reply = _written(_edits(old.strip("\n").split("\n"), new.strip("\n").split("\n")))
@@ -28,7 +28,7 @@ def _written(edits: list[Edit]) -> str:
 
 
 def _edits(old: list[str], new: list[str]) -> list[Edit]:
-    """Line edits from the last to the first, widened until their old text is unique."""
+    """Yield line edits from the last to the first, widened until their old text is unique."""
     text = "\n".join(old)
     matcher = SequenceMatcher(None, old, new, autojunk=False)
     changes = [(a, b, c, d) for tag, a, b, c, d in matcher.get_opcodes() if tag != "equal"]

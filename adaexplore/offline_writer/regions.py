@@ -1,8 +1,8 @@
-"""Which values become one kernel.
+"""Decide which values become one kernel.
 
 A region is a set of element-wise operations and reductions over the same axes that one kernel
-computes from its leaves (tensors that exist). Shapes are unknown here, so a value may only share a
-kernel where the code alone shows that shapes agree: see ``Summary``.
+computes from its leaves (tensors that exist). Shapes are unknown here, so values share a kernel only if the
+code alone shows that their shapes agree, see ``Summary``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from adaexplore.offline_writer.graph import (
     operands_of,
 )
 
-_RECOMPUTED_AT_MOST = 6  # operations that two kernels may both compute rather than pass on
+_RECOMPUTED_AT_MOST = 6  # operations so cheap that two kernels may both compute them
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Region:
 
 
 def reachable(results: Iterable[Value]) -> list[Value]:
-    """All values that ``results`` need, operands first."""
+    """Return all values that ``results`` need, operands first."""
     order: dict[Value, None] = {}
 
     def visit(value: Value) -> None:
@@ -73,7 +73,7 @@ def reachable(results: Iterable[Value]) -> list[Value]:
 
 
 def partition(results: list[Value], fusion: str, gemm: str) -> dict[Value, Region]:
-    """Divide the values behind ``results`` into kernels, by the root that each computes."""
+    """Divide the values behind ``results`` into kernels, keyed by their roots."""
     order = reachable(results)
     stored = {value for value in results if _computed(value)}
     for value in order:
@@ -82,7 +82,7 @@ def partition(results: list[Value], fusion: str, gemm: str) -> dict[Value, Regio
         if not isinstance(value, Pointwise | Reduction | Drop):
             stored.update(operand for operand in operands_of(value) if _computed(operand))
     known = -1
-    while len(stored) > known:  # what is found to be stored may change how other values are computed
+    while len(stored) > known:  # a newly stored value may change how others are computed
         known = len(stored)
         summaries = _summarise(order, stored, fusion)
         cones = {
@@ -104,7 +104,7 @@ def _computed(value: Value) -> bool:
 
 
 def _summarise(order: list[Value], stored: set[Value], fusion: str) -> dict[Value, Summary]:
-    """How each value is computed; adds to ``stored`` whatever a kernel must not go across."""
+    """Return how each value is computed; add values that must end a kernel to ``stored``."""
     found: dict[Value, Summary] = {}
 
     def seen(value: Value) -> Summary:
@@ -144,7 +144,7 @@ def _leaf(value: Value) -> Summary:
 
 
 def _combine(parts: list[Summary], fusion: str) -> Summary | None:
-    """Return the summary of an element-wise operation on ``parts``; None where shapes might not agree."""
+    """Return the summary of an element-wise operation on ``parts``; None if shapes might not agree."""
     axes = {part.axes for part in parts if part.axes is not None}
     levels = {part.level for part in parts}
     direct = frozenset[Value]().union(*(part.direct for part in parts))
@@ -178,7 +178,7 @@ def cone(root: Value, stored: set[Value]) -> list[Value]:
 
 
 def _shared(cones: dict[Value, list[Value]]) -> set[Value]:
-    """Values that several kernels would compute although that is dear."""
+    """Return expensive values that several kernels would compute."""
     counts = Counter(value for members in cones.values() for value in members)
     repeated = [value for value, count in counts.items() if count > 1]
     dear = set()
@@ -211,7 +211,7 @@ def _region(root: Value, stored: set[Value], summaries: dict[Value, Summary]) ->
 def _absorb_products(
     regions: dict[Value, Region], stored: set[Value], order: list[Value], results: list[Value]
 ) -> None:
-    """Give each matrix product a kernel of its own, with its only reader as epilogue where possible."""
+    """Give each matrix product its own kernel, with its only reader as epilogue if possible."""
     for product in order:
         if not isinstance(product, MatMul):
             continue
@@ -228,5 +228,5 @@ def _absorb_products(
 
 
 def _needed_by(value: Value) -> tuple[Value, ...]:
-    """Return the operands, and for a product those of the library's own call too."""
+    """Return the operands, for a product also those of the library's own call."""
     return operands_of(value) + (value.host.operands if isinstance(value, MatMul) else ())

@@ -14,7 +14,7 @@ _NO_IDEA = "The kernel is right; divide the work among kernels in another way, o
 
 
 def review(kernel: ShownKernel, rng: random.Random) -> str:
-    """One to three numbered suggestions."""
+    """Return one to three numbered suggestions."""
     if kernel.verdict is not None and kernel.failed:
         known = mistake_table().reviews
         first = known.get(kernel.verdict.status, "Find the cause that the finding names and remove it.")

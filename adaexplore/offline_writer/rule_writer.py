@@ -1,4 +1,4 @@
-"""Rules out of failures, composed from the error's own words and the construct that it points to."""
+"""Compose rules from failures: from the error's own words and the construct at its position."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def write_rule(data: RuleData) -> str:
 
 
 def same_rule(data: MergeData) -> str:
-    """Return whether two rules are one: "same" or "different"."""
+    """Compare two rules: "same" or "different"."""
     one, other = (set(re.findall(r"[a-z_][\w.]*\w=?", rule.lower())) for rule in (data.one, data.other))
     named, also_named = ({word for word in words if "." in word or "=" in word} for words in (one, other))
     alike = len(one & other) >= _SAME_WORDS * len(one | other)
@@ -45,7 +45,7 @@ def same_rule(data: MergeData) -> str:
 
 
 def _composed(construct: str, errors: str) -> str:
-    """Return a rule from the construct and the error's last line, where a library's name is in the first."""
+    """Return a rule from the construct and the error's last line, if the construct names a library."""
     names = _LIBRARY.findall(construct)
     if not names or _SLIPS.search(errors):
         return NO_RULE

@@ -1,4 +1,4 @@
-"""Functions that generated modules carry along: layouts, dtypes, rows, tiles."""
+"""Functions that are copied into generated modules: layouts, dtypes, rows, tiles."""
 
 from __future__ import annotations
 

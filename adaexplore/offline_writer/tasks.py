@@ -1,4 +1,4 @@
-"""Problems made without a model: random graphs of the operators to choose from, with shapes that fit."""
+"""Compose problems without a model: random graphs of the given operators with fitting shapes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from adaexplore.tasks.operators import Bindings, Operator, Shape, written
 _TRIES = 60
 _MAX_INPUTS = 4
 _LARGEST_PARAMETER = 2**15
-_SMALLEST_SHARE = 1 / 256  # of the least input: what flows on within a graph
+_SMALLEST_SHARE = 1 / 256  # times the smallest input: sizes of values within a graph
 _GROWTH = 4  # times the largest input
-# sizes that are drawn for the dimensions of a first operand, by their names in rules
+# drawn sizes of a first operand's dimensions, by their names in rules
 _SIZES: dict[str, tuple[int, ...]] = {
     "N": (4, 8, 16, 32, 64, 128, 256, 512),
     "C": (4, 8, 16, 24, 32, 48, 64),
@@ -30,7 +30,7 @@ _SIZES: dict[str, tuple[int, ...]] = {
 }
 _SIZES |= {"W": _SIZES["H"]}
 _LEADING = (("N",), ("N", "L"), ("N", "C", "H"))
-# what makes a value meet a need: its operators, how they are written, what they give
+# conversions that make a value meet a need: operators, their text, the resulting trait
 _BRIDGES = {
     "positive": ("softplus, add", "F.softplus({}) + 0.1", "positive"),
     "unit": ("sigmoid", "torch.sigmoid({})", "unit bounded"),
@@ -41,7 +41,7 @@ _BRIDGES = {
 
 @dataclass(frozen=True)
 class _Value:
-    """A tensor of the graph; ``traits`` are those that :class:`Operator` speaks of."""
+    """A tensor of the graph; ``traits`` are the needs of :class:`Operator` that it meets."""
 
     name: str
     shape: Shape
@@ -54,7 +54,7 @@ class _Value:
 
 @dataclass
 class _Program:
-    """A module as it grows."""
+    """A growing module."""
 
     rng: random.Random
     inputs: list[tuple[str, str]] = field(default_factory=list)
@@ -85,7 +85,7 @@ class _Program:
         return value
 
     def calls(self) -> int:
-        """How many operators are called, those within one entry's expression counted apart."""
+        """Return the number of called operators; those within one entry's expression count separately."""
         nodes = [node for line in self.lines for node in ast.walk(parse(line))]
         return sum(isinstance(node, ast.Call | ast.BinOp) for node in nodes)
 
@@ -112,7 +112,7 @@ def _sentence(titles: list[str]) -> str:
 
 
 def compose(data: TaskData, rng: random.Random) -> str | None:
-    """Return a problem module; None where no operators fit together."""
+    """Return a problem module; None if no operators fit together."""
     for _ in range(_TRIES if data.operators else 0):
         wanted = rng.randint(data.fewest, data.most)
         program = _grown(data.operators, wanted, (data.low, data.high), rng)
@@ -149,7 +149,7 @@ def _grown(
 
 
 def _first_shape(entry: Operator, limits: tuple[int, int], rng: random.Random) -> Shape | None:
-    """Return a shape that the operator takes, within the limits."""
+    """Return a shape within the limits that the operator accepts."""
     pattern = next(iter(entry.operands.values())).partition(":")[0].split()
     if pattern[0] == "*":
         rest = pattern[1:]
@@ -168,7 +168,7 @@ def _first_shape(entry: Operator, limits: tuple[int, int], rng: random.Random) -
 def _applied(
     program: _Program, entry: Operator, value: _Value, limits: tuple[int, int], last: bool
 ) -> _Value | None:
-    """Return the operator's result on ``value``, added to the program; None where it does not fit here."""
+    """Add the operator on ``value`` to the program and return its result; None if it does not fit."""
     rng = program.rng
     if entry.needs == "exact" and "exact" not in value.traits:
         return None
@@ -204,13 +204,13 @@ def _applied(
 
 
 def _new_input(entry: Operator, name: str, bound: Bindings) -> bool:
-    """Whether an operand may have to be an input of its own."""
+    """Return True if an operand may have to be a separate input."""
     kind, _ = entry.content(name, bound)
     return kind != "float" or math.prod(entry.shape_of(name, bound)) > _LARGEST_PARAMETER
 
 
 def _operand(program: _Program, entry: Operator, name: str, bound: Bindings, value: _Value) -> str:
-    """Return the name of another operand: a value that is there, a parameter, or an input of its own."""
+    """Return the name of another operand: an existing value, a parameter, or a new input."""
     rng = program.rng
     shape = entry.shape_of(name, bound)
     kind, limit = entry.content(name, bound)
@@ -232,7 +232,7 @@ def _operand(program: _Program, entry: Operator, name: str, bound: Bindings, val
     }
     traits = {"positive": "positive bounded", "unit": "unit bounded"}.get(kind, "bounded exact")
     made = program.add_input(texts.get(kind, f"torch.randn({dims})"), shape, traits)
-    if kind in ("int", "bool"):  # no operator computes with it
+    if kind in ("int", "bool"):  # no operator uses it
         program.values.remove(made)
     return made.name
 

@@ -1,4 +1,4 @@
-"""Expressions of ``forward`` as graph values; what is not recognised stays a host expression."""
+"""Translate expressions of ``forward`` into graph values; unknown ones stay host expressions."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _FLOATING = frozenset({"float", "half", "one_hot", "embedding"})
 
 
 def readable(statement: ast.Assign | ast.AugAssign | ast.Return) -> bool:
-    """Whether a :class:`Tracer` reads the right side of a statement."""
+    """Return True if a :class:`Tracer` reads the right side of a statement."""
     nodes = [] if statement.value is None else list(ast.walk(statement.value))
     for node in [*nodes, statement.op] if isinstance(statement, ast.AugAssign) else nodes:
         match node:
@@ -77,10 +77,10 @@ def readable(statement: ast.Assign | ast.AugAssign | ast.Return) -> bool:
 
 
 class Tracer:
-    """Translates expressions of one straight stretch of code.
+    """Translates the expressions of one straight stretch of code.
 
     Attributes:
-        names: what each local name stands for.
+        names: the value of each local name.
         order: host calls in the order in which the reference makes them.
     """
 
@@ -118,7 +118,7 @@ class Tracer:
         return Host(ast.unparse(node))
 
     def _unrolled(self, part: ast.expr, loop: ast.comprehension, brackets: str) -> Items:
-        """Return the parts of a comprehension over a tuple or list that is written out."""
+        """Return the parts of a comprehension over a literal tuple or list."""
         assert isinstance(loop.target, ast.Name)
         assert isinstance(loop.iter, ast.Tuple | ast.List)
         before, parts = dict(self.names), []
@@ -129,7 +129,7 @@ class Tracer:
         return Items(tuple(parts), brackets)
 
     def item(self, value: Value, position: int) -> Value:
-        """One part of a tuple that is taken apart."""
+        """Return one part of an unpacked tuple."""
         if isinstance(value, Items):
             return value.values[position]
         kind = self._items.get(value, OTHER) if isinstance(value, Host) else FLOATS
@@ -275,7 +275,7 @@ class Tracer:
     def _result_kind(
         self, name: str, base: Value | None, arguments: list[Value], keywords: dict[str, Value]
     ) -> Kind:
-        """Return what a call is that torch makes: a floating tensor where nothing says otherwise."""
+        """Return the kind of a torch call's result: by default a floating tensor."""
         if name in _SCALARS and base is not None:
             return SCALAR
         dtype = keywords.get("dtype") or (arguments[1] if name == "to" and len(arguments) > 1 else None)
@@ -318,7 +318,7 @@ class Tracer:
 
 
 def _with_weights(name: str, path: str, options: dict[str, Value]) -> bool:
-    """Add the layer's weight and bias to its options; False where it is not known whether it has them."""
+    """Add the layer's weight and bias to its options; return False if it is unknown whether it has them."""
     if name not in ("linear", "layer_norm", "rms_norm", "group_norm"):
         return True
     flags = [options.pop(key, Constant(True)) for key in ("elementwise_affine", "affine", "bias")]
@@ -337,7 +337,7 @@ def _with_weights(name: str, path: str, options: dict[str, Value]) -> bool:
 
 
 def _options(layer: Layer, path: str, names: list[str]) -> dict[str, Value] | None:
-    """Return a layer's constructor arguments: literals as they are, others read from the layer."""
+    """Return a layer's constructor arguments: literals unchanged, others read from the layer."""
     keywords = {str(keyword.arg): keyword.value for keyword in layer.call.keywords}
     if len(layer.call.args) > len(names) or not keywords.keys() <= set(names):
         return None
@@ -356,7 +356,7 @@ def _options(layer: Layer, path: str, names: list[str]) -> dict[str, Value] | No
 
 
 def _shape_source(value: Value) -> Value:
-    """Return a value of the same shape that needs no computing, where that is certain."""
+    """Return an existing value that certainly has the same shape, if there is one."""
     while isinstance(value, Pointwise):
         tensors = {operand for operand in value.operands if is_tensor(operand)}
         if len(tensors) != 1:

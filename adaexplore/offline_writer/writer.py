@@ -1,4 +1,4 @@
-"""A writer of Triton kernels that needs no model: it translates the reference by its syntax tree."""
+"""Write Triton kernels without a model: translate the reference's syntax tree."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ from adaexplore.offline_writer.tasks import answer
 
 MODEL_NAME = "offline"
 NO_CHANGE = "no change"
-_ATTEMPTS = 12  # draws before a small step gives up finding a kernel that was not shown yet
+_ATTEMPTS = 12  # draws after which a small step stops looking for a new kernel
 _FOREIGN_NUMBERS = {"num_warps": (1, 2, 4, 8, 16), "BLOCK": (256, 512, 1024, 2048, 4096)}
 
 
 class OfflineWriter:
-    """Answers every purpose, with real code, without a model or a network.
+    """Answers requests of every purpose with real code, without a model or a network.
 
-    The answer is a function of the seed, the request's key and its data; the prompt is not read.
+    The answer depends only on the seed, the request's key and its data; the prompt is not read.
 
     Args:
         seed: of all draws.
-        mistake_share: probability that a kernel gets one mistake of those that models make.
+        mistake_share: probability that a kernel gets one typical mistake of models.
     """
 
     def __init__(self, seed: int, mistake_share: float = 0.25) -> None:
@@ -81,7 +81,7 @@ class OfflineWriter:
                 return same_rule(data)
             case None:
                 raise ModelRequestError("the offline writer reads no prompts: give the request its data")
-        # a repair is another answer to what the conversation began with
+        # a repair is another answer to the conversation's first request
         purpose = request.earlier[0].purpose if request.earlier else request.purpose
         try:
             if purpose is Purpose.LARGE:
@@ -95,7 +95,7 @@ class OfflineWriter:
             ) from error
 
     def _large(self, data: StepData, rng: random.Random) -> str:
-        """Return a whole module: the best shown structure again or one not shown yet, with new numbers."""
+        """Return a whole module: the best shown structure or a new one, with new numbers."""
         reference, designs = data.reference, possible_designs(data.reference)
         if _is_beyond(data, designs):
             return renamed(reference)
@@ -119,7 +119,7 @@ class OfflineWriter:
         aimed = None if known else directed(base, data.direction)
         base, place = aimed or (base, 0)
         numbers = _numbers_in(translate(reference, base))
-        if aimed is not None:  # a founder beside others: the direction keeps it apart from them
+        if aimed is not None:  # beside other first kernels the direction makes it different
             source = translate(reference, numbered(base, numbers, place))
             return self._with_mistake(source, data.rules, rng)
         source, seen = "", {kernel.source.strip() for kernel in data.kernels}
@@ -131,7 +131,7 @@ class OfflineWriter:
         return self._with_mistake(source, data.rules, rng)
 
     def _small(self, data: StepData, rng: random.Random) -> str:
-        """Edits of the last kernel: mended where it failed, else one or two numbers changed."""
+        """Return edits of the last kernel: repair a failed one, else change one or two numbers."""
         if not data.kernels:
             return NO_CHANGE
         reference, last = data.reference, data.kernels[-1]
@@ -156,7 +156,7 @@ class OfflineWriter:
 
 
 def _is_beyond(data: StepData, designs: Sequence[Choices]) -> bool:
-    """Return whether none passed, and two structures, or all, failed without a deliberate mistake."""
+    """Return True if none passed, and two structures (or all) failed without a deliberate mistake."""
     failed = set()
     for kernel in data.kernels:
         choices = read_choices(kernel.source)
@@ -168,9 +168,9 @@ def _is_beyond(data: StepData, designs: Sequence[Choices]) -> bool:
 
 
 def possible_designs(reference: str) -> list[Choices]:
-    """Structures that give different kernels for ``reference``, the usual one first.
+    """Return structures that give different kernels for ``reference``, the usual one first.
 
-    Structures without any kernel are left out where there are others.
+    Structures without any kernel are left out if there are others.
     """
     found: dict[str, Choices] = {}
     for values in product(*STRUCTURE.values()):
@@ -186,9 +186,9 @@ def _numbers_in(source: str) -> list[str]:
 
 
 def _neighbour(reference: str, choices: Choices, last: ShownKernel, rng: random.Random) -> Choices:
-    """One or two numbers changed; another structure after a failure that no number explains.
+    """Change one or two numbers, or the structure after a failure that no number explains.
 
-    Where the judge has chosen the numbers there is little left to gain from them.
+    If the judge has chosen the numbers, changing them gains little.
     """
     if last.failed or rng.random() < (0.6 if choices.swept else 0.15):
         others = [design for design in possible_designs(reference) if design.structure != choices.structure]
@@ -203,7 +203,7 @@ def _neighbour(reference: str, choices: Choices, last: ShownKernel, rng: random.
 
 
 def _foreign_edit(source: str, rng: random.Random) -> str:
-    """Return a modest change of a number in a kernel that is not this writer's own."""
+    """Return a modest change of a number in a kernel that this writer did not make."""
     places = [
         (match, name)
         for name in _FOREIGN_NUMBERS

@@ -1,4 +1,4 @@
-"""Lints on a candidate: each finding is a mistake that keeps it from working."""
+"""Lint a candidate: each finding is a mistake that keeps it from working."""
 
 from __future__ import annotations
 

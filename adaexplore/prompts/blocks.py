@@ -74,7 +74,7 @@ class JudgeFacts:
 
 
 def contract_block(facts: JudgeFacts) -> str:
-    """Return what an answer must hold and how it is judged."""
+    """Return the requirements of an answer and how it is judged."""
     return render(
         "contract",
         trials=facts.trials,

@@ -28,7 +28,7 @@ class StepPrompts:
         task: the task, with the module to replace.
         example: whether a worked answer is shown.
         layout: ``paper`` (one template per kind of step) or ``shared`` (all steps share a prefix).
-        max_tokens: maximum tokens of a prompt, as :func:`~adaexplore.core.tokens.estimate_tokens` counts
+        max_tokens: maximum tokens of a prompt, as :func:`~adaexplore.core.text.tokens.estimate_tokens` counts
             them; :func:`~adaexplore.prompts.view.smaller` decides what to drop. 0: no limit.
         reference: the judge's facts about the task's reference, for layout ``shared``.
     """

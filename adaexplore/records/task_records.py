@@ -160,7 +160,7 @@ class TaskRecords(StepReader):
         return content.read_as(self.folder / layout.TASK_FAILURE, _FAILURE)
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
-        """Write the profile of a step's kernel, or that the judge has none."""
+        """Write the profile of a step's kernel; None if the judge has none."""
         write_json(self.files(step).profile, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:

@@ -46,7 +46,7 @@ class Told:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        """Return what siblings share: the shown kernels and the request."""
+        """Return the common part of siblings: the shown kernels and the request."""
         plan = self.record.node.plan
         return plan.kind, plan.parent_id, plan.context_ids, plan.elite_ids
 

@@ -104,7 +104,7 @@ def open_model(
         config: names the model, and limits of its service.
         replies: recorded replies by request key, for ``replay``.
         stop: set from outside to end waits.
-        mailbox: the folder for ``mailbox`` where the configuration names none.
+        mailbox: the folder for ``mailbox`` if the configuration does not name one.
         notes: gets a line with the cost of each reply.
 
     Raises:

@@ -39,7 +39,7 @@ class InFlight(Generic[T]):
             future: Future[T] = Future()
             try:
                 future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 - raised where the result is asked for
+            except BaseException as error:  # noqa: BLE001 - raised when the result is taken
                 future.set_exception(error)
             self._ended.put((plan, future))
 

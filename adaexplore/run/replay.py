@@ -77,7 +77,7 @@ class RecordedJudge:
                     self._profiles[_name(key, source)] = profiles[step]
 
     def identity(self) -> JudgeIdentity:
-        """Return what the recorded judge said about itself."""
+        """Return the recorded judge's identity."""
         try:
             return _IDENTITY.validate_python(self._run.environment().get("judge", {}))
         except ValidationError as error:

@@ -45,7 +45,7 @@ class Solver:
         total_steps: total number of steps, including those of ``seeds``.
         parallel_steps: maximum number of steps in flight.
         seeds: starting kernels; each is a step without a model.
-        directions: what prompts may ask sibling steps to try.
+        directions: the directions that prompts may give to sibling steps.
         profiles: whether a kernel is profiled before a step builds on it.
         hardware: what the judge runs on.
         steered: the user's requests in the recorded run that is repeated, by step.

@@ -24,7 +24,7 @@ T = TypeVar("T")
 class Verdicts:
     """The judges with one task's memory of verdicts: no program is judged or profiled twice.
 
-    Programs are compared by :func:`~adaexplore.core.identity.source_identity`. Safe to use from several
+    Programs are compared by :func:`~adaexplore.core.text.identity.source_identity`. Safe to use from several
     threads: a second request for a program that is being judged waits for that verdict. Each request
     carries the greatest speedup among the known verdicts. Methods that ask a judge raise JudgeError if it
     failed, also in an earlier request that they waited for.

@@ -11,11 +11,11 @@ units of the gain so far) and s its attempts without improvement. Its chance is 
 and that of a large step, which sees the best kernels, as 1 / (1 + patience). So the leading lineage is
 refined ``patience`` times without success before a new lineage starts; a slower one is given up sooner.
 
-With several steps in flight three things differ. Attempts in flight count as attempts without improvement,
-but for the leading lineage's patience only finished attempts count. A failed edit of a kernel that was
-overtaken meanwhile says nothing about the faster kernel. The first lineages start in parallel, and none
-sees another: early speed says little about final speed, so each is refined before speeds count. A clearly
-slower one gets an edit only while each faster one has an edit in flight.
+With several steps in flight three things differ. Attempts in flight count as attempts without improvement;
+only for the leading lineage's patience they do not count. A failed edit of a kernel that was overtaken
+meanwhile says nothing about the faster kernel. The first lineages start in parallel, and none sees another:
+early speed says little about final speed, so each is refined before speeds count. A clearly slower one gets
+an edit only while each faster one has an edit in flight.
 """
 
 from __future__ import annotations

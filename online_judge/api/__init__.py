@@ -1,1 +1,1 @@
-"""HTTP only: routes, who may ask, what requests and answers look like."""
+"""HTTP only: routes, access control, forms of requests and answers."""

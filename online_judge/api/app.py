@@ -1,4 +1,4 @@
-"""The application: routes, errors and access. Imports no torch; processes start with its lifespan."""
+"""The application: routes, errors and access. Imports no torch; its lifespan starts the processes."""
 
 from __future__ import annotations
 

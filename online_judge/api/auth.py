@@ -1,4 +1,4 @@
-"""Who may ask, and how much: bearer tokens, the loopback rule, the rate and the limit on bodies."""
+"""Access control: bearer tokens, the loopback rule, request rates and the limit on bodies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CLIENTS_VARIABLE = "JUDGE_TOKENS"
 _MAX_DISCARD_BYTES = 2**26
 _MAX_CLIENT = 100
 PAUSE_S = 30.0
-"""Seconds between two parts of a body after which a request is given up."""
+"""Longest pause in seconds between two parts of a body."""
 
 
 def is_loopback(host: str) -> bool:
@@ -62,7 +62,7 @@ class AccessControl:
         return await self._app(scope, replay, send)
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application's lifespan; a start that fails on purpose is reported in one line."""
+        """Run the application's lifespan; report a deliberate failure of the start in one line."""
         failed: Message | None = None
 
         async def pass_on(message: Message) -> None:
@@ -107,7 +107,7 @@ def _refusal(scope: Scope, settings: Settings, rates: Rates) -> JSONResponse | N
 
 
 def _refusal_without_token(scope: Scope) -> JSONResponse | None:
-    """Refuse other machines, and other sites whose pages led a browser here: a foreign Host or Origin."""
+    """Refuse other machines, and browsers led here by foreign pages (their Host or Origin)."""
     client = scope.get("client")
     if client is None:
         return None
@@ -128,7 +128,7 @@ def _refusal_without_token(scope: Scope) -> JSONResponse | None:
 
 
 def _known(settings: Settings, token: bytes) -> Client | None:
-    """Return the client with this token; that of ``ADAEXPLORE_JUDGE_TOKEN`` has no name."""
+    """Return the client with this token; the client of ``ADAEXPLORE_JUDGE_TOKEN`` has no name."""
     client = find_client(settings.clients, token)
     right = settings.token is not None and hmac.compare_digest(token, settings.token.encode())
     return client or (Client() if right else None)
@@ -142,7 +142,7 @@ def _is_local(url: str) -> bool:
 
 
 async def _read(receive: Receive, limit: int) -> bytes | JSONResponse:
-    """Return the body or a refusal; most of a body that is too large is read so that the client hears it."""
+    """Return the body or a refusal; most of a large body is read, so that the client gets the refusal."""
     parts: list[bytes] = []
     size = 0
     while True:
@@ -167,9 +167,9 @@ async def _read(receive: Receive, limit: int) -> bytes | JSONResponse:
 
 
 def client_of(request: Request) -> Caller:
-    """Return whose request it is: by its token where the judge has clients with names.
+    """Return the owner of a request: by its token if the judge has named clients.
 
-    Elsewhere all requests have one owner, and take turns by ``X-Client``, else by address.
+    Otherwise all requests have one owner, and take turns by ``X-Client``, else by address.
     """
     settings: Settings = request.app.state.settings
     if settings.clients:

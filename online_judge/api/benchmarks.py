@@ -1,4 +1,4 @@
-"""Tasks of other benchmarks by name: v1's endpoints for them, and what their answers have besides."""
+"""Tasks of other benchmarks by name: v1's endpoints for them, and the extra fields of their answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class FlashInferRequest(BaseModel):
     device: Whole | None = None
 
     def as_evaluation(self, test_source: str) -> EvaluationRequest:
-        """Return the request for ``/evaluate``: checked as others are, timed where there is a GPU."""
+        """Return the request for ``/evaluate``: checked like others, timed if there is a GPU."""
         fixed = {"num_correct_trials": 5, "measure_performance": True, "num_perf_trials": 50}
         return EvaluationRequest(**(fixed | self.model_dump()), test_source=test_source)
 
@@ -38,9 +38,9 @@ class TritonBenchRequest(FlashInferRequest):
 
 
 def with_sources(request: EvaluationRequest, settings: Settings) -> EvaluationRequest:
-    """Return the request with the sources of the task that it names; as it is for KernelBench and its like.
+    """Return the request with the sources of the task that it names; unchanged for KernelBench and the like.
 
-    Raises HTTPException 400 where it names no task or code, or the task cannot be used.
+    Raises HTTPException 400 if it names no task or code, or the task cannot be used.
     """
     source = catalogue.source_of(request.test_source)
     if source is None:

@@ -1,4 +1,4 @@
-"""Connections of the server: many may be open, and one without a request is closed."""
+"""Connections of the server: many may be open; idle ones are closed."""
 
 from __future__ import annotations
 

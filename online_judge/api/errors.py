@@ -37,7 +37,7 @@ def add_handlers(application: FastAPI) -> None:
 async def _error_of_queue(request: Request, error: Exception) -> JSONResponse:
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
     if isinstance(error, QueueFull) and request.url.path.startswith("/evaluate"):
-        code = 503  # v1's clients know no 429
+        code = 503  # v1's clients do not know 429
     headers = RETRY_AFTER if isinstance(error, QueueFull | JournalBroken) else None
     return JSONResponse({"detail": str(error)}, code, headers)
 

@@ -1,4 +1,4 @@
-"""Protocol v2: jobs, and what supervisors and monitors ask."""
+"""Protocol v2: jobs, health checks and metrics."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def submit(
     request: Request,
     idempotency_key: Annotated[str | None, Header(min_length=1, max_length=255)] = None,
 ) -> JobTicket:
-    """Take a job in; the same ``Idempotency-Key`` and body give the same job."""
+    """Accept a job; the same ``Idempotency-Key`` and body give the same job."""
     judge = judge_of(request)
     body = body.model_copy(update={"request": await judge.accepted(body.request, "body.request")})
     try:
@@ -46,7 +46,7 @@ async def submit(
 async def look(
     job_id: str, request: Request, wait: Annotated[float, Query(ge=0, le=3600)] = 0.0
 ) -> JobAnswer:
-    """How a job stands, at once or as soon as it is over; ``wait`` counts up to 60 seconds."""
+    """Return the state of a job, at once or after at most ``wait`` (up to 60) seconds when it ends."""
     board, job = judge_of(request).board, _job(request, job_id)
     await board.wait(job, min(wait, MAX_WAIT_S))
     return board.look(job)
@@ -54,7 +54,7 @@ async def look(
 
 @router.delete("/v2/jobs/{job_id}", responses=refusals(404, malformed=422))
 async def cancel(job_id: str, request: Request) -> JobAnswer:
-    """End a job; answers when nothing of it runs any more."""
+    """Cancel a job; answer when its processes have ended."""
     board, job = judge_of(request).board, _job(request, job_id)
     await board.cancel(job)
     return board.look(job)
@@ -62,13 +62,13 @@ async def cancel(job_id: str, request: Request) -> JobAnswer:
 
 @router.get("/v2/environment", responses=refusals())
 async def environment(request: Request) -> Environment:
-    """Return what the judge runs on, what it offers and how it measures."""
+    """Return the judge's hardware, software and rules of measurement."""
     return judge_of(request).environment
 
 
 @router.get("/v2/workers", responses=refusals())
 async def workers(request: Request) -> Workers:
-    """Return the devices that jobs run on, and how each of them is."""
+    """Return the devices on which jobs run, with their states."""
     return Workers(workers=judge_of(request).worker_status())
 
 
@@ -80,7 +80,7 @@ async def alive() -> Alive:
 
 @router.get("/readyz", responses={code: {"model": Readiness} for code in (200, 503)}, openapi_extra=NO_TOKEN)
 async def ready(request: Request) -> JSONResponse:
-    """Whether jobs can be judged now."""
+    """Report whether jobs can be judged now."""
     judge = judge_of(request)
     if not judge.machine.devices:
         why = "no device"
@@ -97,7 +97,7 @@ async def ready(request: Request) -> JSONResponse:
     responses=refusals() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
 )
 async def metrics(request: Request) -> Response:
-    """Load, times and outcomes for Prometheus."""
+    """Return load, times and outcomes for Prometheus."""
     return Response(judge_of(request).render_metrics(), media_type=CONTENT_TYPE_LATEST)
 
 

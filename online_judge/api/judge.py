@@ -1,4 +1,4 @@
-"""The parts of a running judge: started in order, and stopped in the opposite one."""
+"""The parts of a running judge, started in order and stopped in reverse order."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class Judge:
         return Environment(**known, hardware=machine.hardware, devices=facts)
 
     async def accepted(self, request: EvaluationRequest, where: str) -> EvaluationRequest:
-        """Return a request with its sources, which one for another benchmark names; ``where`` is its place.
+        """Return a request with its sources, even if it only names a task; ``where`` locates errors.
 
         Raises HTTPException 400 for a task that cannot be used and 503 without devices,
-        RequestValidationError for a wrong build folder.
+        RequestValidationError for a refused build folder.
         """
         if source_of(request.test_source) is not None:  # files are read
             request = await asyncio.to_thread(with_sources, request, self.settings)
@@ -110,7 +110,7 @@ def judge_of(request: Request) -> Judge:
 
 @asynccontextmanager
 async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
-    """Start the processes and go on with unfinished jobs; leave no process behind."""
+    """Start the processes and continue unfinished jobs; leave no process behind."""
     linux.forbid_inspection()
     store = Store(settings.state_file)
     fork_client = ForkClient(settings.require_sandbox)

@@ -1,4 +1,4 @@
-"""Bodies of answers other than verdicts, and the OpenAPI document with the errors that are sent."""
+"""Bodies of answers other than verdicts, and the OpenAPI document with all errors."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Alive(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Answer of ``GET /readyz``; ``reason`` is there where the judge is not ready."""
+    """Answer of ``GET /readyz``; ``reason`` is present if the judge is not ready."""
 
     status: Literal["ready", "not ready"]
     reason: str = ""
@@ -94,7 +94,7 @@ class DeviceHealth(BaseModel):
 
 
 class Health(BaseModel):
-    """Answer of ``GET /health``; the fields about devices are there where CUDA is."""
+    """Answer of ``GET /health``; the fields about devices are present with CUDA."""
 
     status: Literal["healthy"]
     cuda_available: bool
@@ -135,7 +135,7 @@ def document(application: FastAPI) -> dict[str, Any]:
             found["components"]["schemas"].pop(name, None)
         found["components"]["securitySchemes"] = {_BEARER: {"type": "http", "scheme": "bearer"}}
         application.openapi_schema = found
-    settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
+    settings: Settings | None = getattr(application.state, "settings", None)  # there from the start
     closed = settings is not None and (settings.token is not None or settings.clients)
     security: list[dict[str, Any]] = [{_BEARER: []}] if closed else [{_BEARER: []}, {}]
     return application.openapi_schema | {"security": security}

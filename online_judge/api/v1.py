@@ -1,4 +1,4 @@
-"""Protocol v1, the question about a problem, and what the judge runs on."""
+"""Protocol v1, the check of a problem, and the judge's health."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ router = APIRouter()
 
 @router.get("/", responses=refusals())
 async def root(request: Request) -> Root:
-    """Report what this is and how busy it is."""
+    """Report the service and its load."""
     judge = judge_of(request)
     machine = judge.machine
     return Root(
@@ -54,7 +54,7 @@ async def root(request: Request) -> Root:
 
 @router.get("/health", response_model_exclude_unset=True, responses=refusals())
 async def health(request: Request) -> Health:
-    """Report what the judge runs on."""
+    """Report the judge's hardware and versions."""
     judge = judge_of(request)
     machine, versions = judge.machine, judge.fork_client.software.versions
     answer = Health(
@@ -83,7 +83,7 @@ async def health(request: Request) -> Health:
 
 @router.get("/queue/status", responses=refusals())
 async def queue_status(request: Request) -> QueueStatus:
-    """How busy the devices are."""
+    """Report the load of the devices."""
     return judge_of(request).scheduler.status()
 
 
@@ -135,7 +135,7 @@ async def evaluate_tbt(body: TritonBenchRequest, request: Request) -> Evaluation
 
 @router.post("/v2/problem", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
 async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
-    """Say whether a reference can be judged here at all."""
+    """Report whether a reference can be judged here."""
     judge = judge_of(request)
     judge.require_devices()
     job = Job("problem", body, client_of(request), id=f"v1-{next(_numbers)}")
@@ -145,9 +145,9 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
 
 
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
-    """Submit a job and wait for it as long as its client does and its time in the queue allows.
+    """Submit a job and wait for it while its client waits and its time in the queue allows.
 
-    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException where nobody waits.
+    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException if nobody waits.
     """
     limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
     try:
@@ -173,7 +173,7 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
 
 
 def _log_end(request: Request, job: Job) -> None:
-    """Log the end of an evaluation of v1, which has no name towards its client."""
+    """Log the end of an evaluation of v1, whose client knows no id."""
     outcome = job.leader.outcome
     error = outcome if isinstance(outcome, Exception) else None
     log_event(

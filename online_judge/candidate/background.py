@@ -1,4 +1,4 @@
-"""Threads and processes that a candidate leaves at work after a call."""
+"""Find threads and processes that a candidate leaves running after a call."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _COMPILE_WORKER = "/torch/_inductor/compile_worker/"
 
 
 class Background:
-    """Finds work beside the main thread: make it before the candidate is loaded, ask it after a call.
+    """Finds work beside the main thread. Make it before the candidate is loaded, query it after a call.
 
-    A Python thread counts for what its frames show. Pools of torch, Triton and OpenMP start with the
-    first calls, so other threads and processes count only where they are new since :meth:`settle`.
+    A Python thread is judged by its frames. Pools of torch, Triton and OpenMP start with the first calls, so
+    other threads and processes count only if they are new since :meth:`settle`.
     """
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class Background:
         self.settled = False
 
     def settle(self) -> None:
-        """Accept what runs now, after the second call."""
+        """Accept everything that runs now, after the second call."""
         self._threads, self._processes = _native_threads(), _processes_below()
         self.settled = True
 
     def found(self) -> list[str]:
-        """Return one line for each thing at work; ask directly after a call, before waiting for it."""
+        """Return one line for each thread and process at work; call it right after the candidate's call."""
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         lines = [
             f"thread {names.get(ident, '?')} is in {place}"
@@ -51,7 +51,7 @@ class Background:
         return lines + (self._new() if self.settled else [])
 
     def _new(self) -> list[str]:
-        """Return one line for each native thread and process that is new and no library's."""
+        """Return one line for each new native thread and process that belongs to no library."""
         threads, processes = _native_threads(), _processes_below()
         known = {thread.native_id for thread in threading.enumerate()} | self._threads.keys()
         return [
@@ -66,7 +66,7 @@ class Background:
 
 
 def _native_threads() -> dict[int, str]:
-    """Return names of this process's threads by the id that Python knows; ``/proc`` may be an outer one's."""
+    """Return names of this process's threads by native id; ``/proc`` may show ids of an outer namespace."""
     threads = {}
     for entry in os.listdir("/proc/self/task"):
         with contextlib.suppress(OSError):  # the thread has exited
@@ -81,7 +81,7 @@ def _processes_below() -> set[int]:
 
 
 def _compiles(pid: int) -> bool:
-    """Return True for a compiler and for torch's compile workers."""
+    """Return True if it is a compiler or one of torch's compile workers."""
     try:
         program, *arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
@@ -90,7 +90,7 @@ def _compiles(pid: int) -> bool:
 
 
 def _work(innermost: FrameType) -> str | None:
-    """Return where a thread is at work; None for idle workers and threads of libraries."""
+    """Return where a thread is working; None for idle workers and threads of libraries."""
     files: list[str] = []
     frame: FrameType | None = innermost
     while frame is not None:

@@ -1,4 +1,4 @@
-"""Turns an exception into an outcome: by stage and type, along the chain of causes."""
+"""Turn an exception into an outcome by stage, type and chain of causes."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from online_judge.protocol.findings import MAX_FRAMES, Failure, Frame, Stage
 
 _COMPILE_ERRORS: tuple[type[BaseException], ...] = (CompilationError, runtime_errors.PTXASError)
 _MEMORY_ERRORS: tuple[type[BaseException], ...] = (MemoryError, torch.OutOfMemoryError)
-# torch and triton raise plain RuntimeErrors for these; their fixed wording is all there is
+# torch and triton raise plain RuntimeErrors for these; only their wording identifies them
 _MEMORY_WORDS = ("Triton Error [CUDA]: out of memory", "DefaultCPUAllocator: can't allocate memory")
 _GRADIENT_WORDS = ("returned an invalid gradient", "returned an incorrect number of gradients")
 _COMPILER_FILES = ("triton/compiler/compiler.py", "triton/backends/nvidia/compiler.py")
-# where Triton reads what a kernel refers to
+# modules in which Triton resolves a kernel's references
 _KERNEL_FILE, _KERNEL_READER = "triton/runtime/jit.py", "cache_key"
 
 
 def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Failure:
-    """Return the failure that ``error``, caught in ``stage``, means.
+    """Return the failure behind ``error``, which was caught in ``stage``.
 
-    Frames outside of ``file``, the candidate's path, are left out. With ``cuda`` the GPU can be asked about
+    Frames outside of ``file``, the candidate's path, are left out. With ``cuda`` the GPU is asked about
     illegal accesses.
     """
     status, deciding = _decide(error, stage, cuda=cuda)
@@ -38,7 +38,7 @@ def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Fa
 
 
 def syntax_failure(error: SyntaxError | ValueError | MemoryError | RecursionError, source: str) -> Failure:
-    """Return the failure of a candidate that is no Python, or nested too deeply for its parser."""
+    """Return the failure of a candidate that is not valid Python, or too deeply nested for the parser."""
     text = getattr(error, "msg", None) or str(error) or "too deeply nested for Python's parser"
     frames: tuple[Frame, ...] = ()
     if line := getattr(error, "lineno", None):
@@ -60,7 +60,7 @@ def _decide(error: BaseException, stage: Stage, *, cuda: bool) -> tuple[Status, 
         return Status.LOAD, error
     compile_errors = [cause for cause in causes if isinstance(cause, _COMPILE_ERRORS)]
     if compile_errors:
-        return Status.COMPILE, compile_errors[-1]  # the innermost says what and where
+        return Status.COMPILE, compile_errors[-1]  # the innermost cause names error and place
     for cause in causes:
         if isinstance(cause, IllegalAccessError):
             return Status.ILLEGAL_ACCESS, cause
@@ -81,7 +81,7 @@ def _is_worded(error: BaseException, phrases: tuple[str, ...]) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Return ``error`` and what it came from, outermost first."""
+    """Return ``error`` and its causes, outermost first."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -93,7 +93,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 def _raised_by_compiler(error: BaseException) -> bool:
     """Return True if the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors).
 
-    The same holds for refusals of what a kernel refers to, before that.
+    The same holds for errors about a kernel's references, raised before that.
     """
     return any(
         (frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_"))
@@ -110,7 +110,7 @@ def _message(error: BaseException) -> str:
 
 
 def _message_for(error: BaseException, deciding: BaseException, file: str) -> str:
-    """Return the deciding error's text; a reason within Triton's library follows the kernel's own line."""
+    """Return the deciding error's text: the kernel's own line, then any reason within Triton's library."""
     own = [cause for cause in _chain(error) if isinstance(cause, CompilationError) and _is_of(file, cause)]
     if not own or deciding is own[-1] or not isinstance(deciding, CompilationError):
         return _message(deciding)
@@ -119,7 +119,7 @@ def _message_for(error: BaseException, deciding: BaseException, file: str) -> st
 
 
 def _is_of(file: str, error: CompilationError) -> bool:
-    """Return True if the kernel that the error points into is in ``file``."""
+    """Return True if the error points into a kernel in ``file``."""
     lines = {line.strip() for line in linecache.getlines(file)}
     return bool(error.src) and all(line.strip() in lines for line in error.src.splitlines())
 

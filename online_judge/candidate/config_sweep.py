@@ -1,4 +1,4 @@
-"""Configurations of one candidate, side by side in one process."""
+"""Hold the configurations of one candidate side by side in one process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHORT_MS = 1.0
 _SHORT_PASSES_MS = 2.0
 LATE = "its kernels were not compiled in time"
 SLOW = "the time was up before it was constructed"
-_CONSTRUCT_SHARE = 0.5  # of the time for entering
+_CONSTRUCT_SHARE = 0.5  # share of the time for entering
 _LOOK_S = 0.05
 _MOST = 0.75
 _PATIENCE = 2.0
@@ -40,7 +40,7 @@ _LEAST_S = 2.0
 
 
 class ContextLost(Exception):
-    """A configuration broke the process's GPU context, for all of them."""
+    """A configuration broke the process's GPU context, so no configuration can go on."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -53,11 +53,11 @@ class _Configuration:
 
     model: Callable[..., object]
     buffers: dict[str, torch.Tensor]
-    wall_ms: float = math.inf  # of its second call, by the host's clock
+    wall_ms: float = math.inf  # its second call, by the host's clock
 
 
 class ConfigSweep:
-    """Holds the configurations, and the inputs and weights that all share; its answers are claims.
+    """Holds the configurations with their shared inputs and weights; its answers are claims.
 
     :meth:`enter` and :meth:`rate` raise ContextLost.
     """
@@ -75,10 +75,10 @@ class ConfigSweep:
         self._configurations: dict[int, _Configuration] = {}
 
     def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> Entered:
-        """Load, construct and call configurations, by number, and time a second call of each."""
+        """Load, construct and call configurations by number; time a second call of each."""
         refused: dict[int, str] = {}
         fresh: dict[int, _Configuration] = {}
-        begin = time.thread_time()  # this process may be stopped meanwhile
+        begin = time.thread_time()  # this process may be stopped in between
         for number, source in sources:
             if fresh and time.thread_time() - begin > _CONSTRUCT_SHARE * limit_s:
                 refused[number] = SLOW
@@ -107,7 +107,7 @@ class ConfigSweep:
         return {"ready": ready, "refused": list(refused.items())}
 
     def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> Rated:
-        """Return median milliseconds of a call of each, taken in turns; None for one that fails."""
+        """Time calls of each in turns; return median milliseconds, None for a failing one."""
         samples: dict[int, list[float]] = {number: [] for number, _ in calls}
         for _ in range(rounds):
             for number, count in calls:
@@ -139,10 +139,10 @@ class ConfigSweep:
             torch.cuda.synchronize()
 
     def _compile_all(self, fresh: Mapping[int, _Configuration], threads: int, limit_s: float) -> set[int]:
-        """Make first calls side by side: for most of its time the compiler is a process of its own.
+        """Make first calls side by side, because the compiler mostly runs in its own process.
 
-        Return those that are not done after ``limit_s``, or when :data:`_MOST` have been done for as long as
-        it took them; their threads go on, and end with this process.
+        Return those that are not done after ``limit_s``, or in twice the time in which :data:`_MOST` were
+        done; their threads go on until this process ends.
         """
         pool = ThreadPoolExecutor(threads)
         waiting = {
@@ -153,7 +153,7 @@ class ConfigSweep:
         while waiting and spent_s < limit_s:
             begin = time.perf_counter()
             done, _ = wait(waiting, timeout=_LOOK_S)
-            spent_s += min(time.perf_counter() - begin, 2 * _LOOK_S)  # this process may have been stopped
+            spent_s += min(time.perf_counter() - begin, 2 * _LOOK_S)  # it may have been stopped
             for future in done:
                 del waiting[future]
             if waiting and len(waiting) <= enough:
@@ -163,7 +163,7 @@ class ConfigSweep:
         return set(waiting.values())
 
     def _compile(self, configuration: _Configuration) -> None:
-        """Call once to compile kernels; what is wrong with it shows in the next call, made alone."""
+        """Call once to compile kernels; a failure shows in the next call, which runs alone."""
         with contextlib.suppress(Exception, SystemExit), torch.no_grad():
             self._run(configuration)(*self._arguments)
 
@@ -189,7 +189,7 @@ class ConfigSweep:
         module = modules.load_file(file, MODULE)
         model: Any = None
         shares = False
-        if self._cuda:  # millions of random weights that nobody needs are drawn in no time there
+        if self._cuda:  # random weights, unused here, are drawn fast there
             with contextlib.suppress(Exception), torch.device("cuda"):
                 model = self._made(module)
                 shares = self._shares_weights(model)
@@ -206,7 +206,7 @@ class ConfigSweep:
         return modules.candidate_in_precision(module.ModelNew(*self._order.init_inputs), self._order.dtype)
 
     def _shares_weights(self, model: object) -> bool:
-        """Let a model use the reference's weights in their memory; False if names or shapes differ."""
+        """Let a model share the memory of the reference's weights; return False if names or shapes differ."""
         given = self._weights
         if not isinstance(model, torch.nn.Module) or not same_form(held := model.state_dict(), given):
             return False
@@ -216,7 +216,7 @@ class ConfigSweep:
         return True
 
     def _attempt(self, number: int, stage: Stage, work: Callable[[], Result]) -> Result | str:
-        """Return the result, or in one line why a configuration is out."""
+        """Return the result, or in one line why a configuration failed."""
         try:
             return work()
         except (Exception, SystemExit) as error:

@@ -1,4 +1,4 @@
-"""Which of the candidate's own kernels a call launches, and what the call gives without them."""
+"""Count the launches of the candidate's own kernels, or run a call without them."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class _Kernel:
 
 
 class LaunchMeter:
-    """Counts, or leaves out, launches of the candidate's own kernels while a block runs.
+    """Counts, or skips, launches of the candidate's own kernels within a block.
 
     Make it before the candidate is loaded, so that its libraries can be distinguished from others.
-    Nothing is installed outside of the blocks, so timed calls are as fast as without it. Launches of
-    kernels that were compiled or wrapped in any way count, those of kernels that torch generates do not.
+    Nothing is installed outside of the blocks, so timed calls are not slowed. Kernels count however they were
+    compiled or wrapped, except those that torch generates.
     """
 
     def __init__(self, *, cuda: bool) -> None:
@@ -62,16 +62,16 @@ class LaunchMeter:
     def skipping(self) -> Iterator[None]:
         """Run the block without the candidate's own kernels, fresh memory full of NaN.
 
-        If the outputs are right all the same, the kernels are decoys. Inputs must differ from those of
-        the call before, or buffers that the candidate keeps still hold the right outputs. Kernels must
-        have been tuned before: under this an autotuner would choose blindly.
+        If the outputs are still right, the kernels are decoys. Inputs must differ from those of the call
+        before, or buffers that the candidate keeps would hold the right outputs. Kernels must be tuned
+        already: an autotuner would choose blindly here.
         """
         poison = contextlib.nullcontext() if _compiled_by_torch() else _PoisonedMemory()
         with self._watching(skip=True), poison:
             yield
 
     def launches(self) -> Launches:
-        """Return what the last block launched (or would have)."""
+        """Return the launches of the last block, skipped ones included."""
         packages = _GPU_PACKAGES & sys.modules.keys()
         unseen: list[Unseen] = []
         if packages - self._packages or _libraries() - self._libraries:
@@ -88,11 +88,11 @@ class LaunchMeter:
         )
 
     def resources(self) -> dict[str, Resources]:
-        """Return what own kernels of the last block have, by name; of several, the last launched."""
+        """Return the resources of own kernels of the last block by name; of several, the last launched."""
         return dict(self._resources)
 
     def kernel_names(self) -> list[str]:
-        """Return names by which a profiler may know the candidate's kernels."""
+        """Return names that a profiler may show for the candidate's kernels."""
         named = {function.__name__ for function in _own_functions()}
         return sorted(named.union(key.partition("[")[0] for key in self._counts))
 
@@ -112,7 +112,7 @@ class LaunchMeter:
             yield
 
     def _on_cuda(self, original: Callable[..., object], skip: bool) -> Callable[..., object]:
-        """Every launch of Triton's, however it began, ends in this one call of the launcher."""
+        """Intercept the call of the launcher in which every launch of Triton ends."""
 
         def launch(
             launcher: object, x: int, y: int, z: int, stream: int, function: int, *rest: object
@@ -140,7 +140,7 @@ class LaunchMeter:
         return replay
 
     def _note(self, kernel: _Kernel, grid: Grid) -> bool:
-        """Count a launch if its kernel is the candidate's own, which is what it returns."""
+        """Count a launch if its kernel is the candidate's own; return True if so."""
         x, y, z = grid
         if kernel.own and x * y * z:
             self._counts[f"{kernel.name[:MAX_NAME]}[{x}, {y}, {z}]"] += 1
@@ -151,19 +151,19 @@ class LaunchMeter:
         return kernel.own
 
     def _kernel(self, function: int) -> _Kernel:
-        """Return the kernel behind a function handle; looked up once for each."""
+        """Return the kernel behind a function handle; each is looked up once."""
         if function not in self._kernels:
             for item in gc.get_objects():
                 if issubclass(type(item), CompiledKernel) and item.function is not None:
                     source = getattr(item.src, "fn", None)
-                    # one without a Python source was compiled from text, which torch never does
+                    # without a Python source it was compiled from text, which torch never does
                     own = source is None or _is_own(source)
                     self._kernels[item.function] = _Kernel(str(item.name), own, _resources_of(item))
         return self._kernels.setdefault(function, _Kernel("unknown", True))
 
 
 class _PoisonedMemory(TorchFunctionMode):  # type: ignore[misc]
-    """Fills new memory with NaN, so that results of an earlier call are not found there."""
+    """Fills new memory with NaN, so that it holds no results of an earlier call."""
 
     def __torch_function__(
         self,
@@ -189,7 +189,7 @@ def _resources_of(kernel: CompiledKernel) -> Resources:
 
 
 def _own_functions() -> list[JITFunction]:
-    """Return the candidate's ``@triton.jit`` functions, wherever it keeps them."""
+    """Return the candidate's ``@triton.jit`` functions, wherever they are kept."""
     return [item for item in gc.get_objects() if issubclass(type(item), JITFunction) and _is_own(item)]
 
 
@@ -204,7 +204,7 @@ def _compiled_by_torch() -> bool:
 
 
 def _libraries() -> frozenset[str]:
-    """Return shared libraries in this process that neither the system, a package nor Triton brought."""
+    """Return shared libraries in this process that come neither from the system, a package nor Triton."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         paths = {line.split(maxsplit=5)[5].strip() for line in file if ".so" in line}
     return frozenset(path for path in paths if _is_foreign(path))

@@ -1,4 +1,4 @@
-"""Tensors that share memory."""
+"""Find tensors that share memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 
 
 def share_memory(some: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
-    """Return True if one of ``some`` lies, in whole or in part, in the memory of one of ``others``.
+    """Return True if one of ``some`` overlaps in memory with one of ``others``.
 
     To compare outputs of two calls, hold the first ones until the second call is done.
     """
@@ -20,7 +20,7 @@ def share_memory(some: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -
 
 
 def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Return addresses of a tensor's first byte and behind its last; None where it has none."""
+    """Return the addresses of a tensor's first byte and after its last; None if it has no memory."""
     start = int(tensor.data_ptr())
     if tensor.numel() == 0 or start == 0:
         return None

@@ -1,4 +1,4 @@
-"""The configurations of autotuned Triton kernels are compiled side by side, not one after another."""
+"""Compile the configurations of an autotuned Triton kernel side by side."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _MOST_THREADS = 16
 
 @contextlib.contextmanager
 def compiling_ahead() -> Iterator[None]:
-    """Within the block an autotuner compiles all its configurations before it times the first.
+    """Have autotuners, within the block, compile all configurations before they time the first.
 
-    It still chooses among them as it would have: one that does not compile raises again when it is timed.
+    Their choice stays the same: a configuration that does not compile raises again when it is timed.
     """
     original = Autotuner.prune_configs
 
@@ -35,7 +35,7 @@ def compiling_ahead() -> Iterator[None]:
 
 
 def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, object]) -> None:
-    """Compile the kernel once a configuration, for the arguments of the call at hand."""
+    """Compile the kernel with each configuration for the arguments of the present call."""
     threads = min(len(configs), len(os.sched_getaffinity(0)), _MOST_THREADS)
     if threads < 2:
         return

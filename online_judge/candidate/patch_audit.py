@@ -19,7 +19,7 @@ from torch.utils._device import DeviceContext
 
 _JUDGE = ("online_judge", "adaexplore")
 _WATCHED = (
-    # what results and times pass through
+    # code that results and times pass through
     "torch", "torch.Tensor", "torch._C", "torch._C.TensorBase", "torch._C._nn", "torch._C._VariableFunctions",
     "torch.Storage", "torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.Generator",
     "torch.nn.Module", "torch.nn.Parameter", "torch.nn.functional", "torch.overrides", "torch.testing",
@@ -32,7 +32,7 @@ _WATCHED = (
     "triton.runtime.autotuner.Autotuner", "triton.runtime.autotuner.Heuristics",
     "triton.compiler.compiler.CompiledKernel", "triton.backends.nvidia.driver",
     "triton.backends.nvidia.driver.CudaLauncher", "triton.backends.nvidia.driver.CudaDriver",
-    # what the judge's own code in this process is made of
+    # the judge's own code in this process
     "builtins", "time", "os", "gc", "sys", "threading", "threading.Thread", "statistics", "contextlib",
     "functools", "json", "json.encoder.JSONEncoder", "json.decoder.JSONDecoder", "pickle", "struct",
     "socket", "socket.socket", "select", "mmap", "ctypes", "random", "math", "hashlib",
@@ -49,7 +49,7 @@ _TORCH = f"{os.path.dirname(torch.__file__)}/"
 
 
 class _Namespace:
-    """What is in a module or class: by name the value and, of a function, what it executes."""
+    """The content of a module or class: by name the value and, for a function, its code."""
 
     def __init__(self, label: str, owner: object, *, everything: bool = False) -> None:
         self._label, self._owner = label, owner
@@ -72,7 +72,7 @@ class _Namespace:
                 yield f"{self._label}.{name}"
 
     def _shadows(self, name: str, value: object) -> bool:
-        """Return True if a new name hides a function that was meant before."""
+        """Return True if a new name hides an existing function."""
         if not callable(value):
             return False
         if isinstance(self._owner, type):
@@ -81,11 +81,11 @@ class _Namespace:
 
 
 class Watchdog:
-    """What a process looks like when it is made; reports what has changed since.
+    """Records functions and hooks of this process when it is made; reports changes since then.
 
-    Make it when the judge's own patches are in place and the candidate is not imported. It looks at
-    identities: a function that the candidate defines in its own module under a known name, or a module
-    that it imports, changes nothing.
+    Make it after the judge's own patches and before the import of the candidate. It compares identities: a
+    function that the candidate defines in its own module under a known name, or a module that it imports, is
+    no change.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class Watchdog:
         self._states = _states()
 
     def changes(self) -> list[str]:
-        """Return the names of what was replaced, sorted."""
+        """Return the sorted names of replaced functions and hooks."""
         found = {change for namespace in self._namespaces for change in namespace.changes()}
         for name, module in self._modules.items():
             if sys.modules.get(name, module) is not module:
@@ -115,7 +115,7 @@ class Watchdog:
 
 
 def _named(label: str) -> object:
-    """Return the module or class called ``label``; None where this version has none."""
+    """Return the module or class called ``label``; None if this version has none."""
     if label in sys.modules:
         return sys.modules[label]
     owner, _, name = label.rpartition(".")
@@ -127,7 +127,7 @@ def _named(label: str) -> object:
 
 
 def _body(value: Any) -> tuple[object, ...]:
-    """Return what a Python function executes, which can be exchanged while it stays the same object."""
+    """Return a Python function's code, which can be exchanged while the function stays the same object."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
     if type(value) is property:
@@ -138,7 +138,7 @@ def _body(value: Any) -> tuple[object, ...]:
 
 
 def _wraps(current: object, original: object, depth: int = 3) -> bool:
-    """Return True if torch put a wrapper of its own around a function, as ``torch.compile`` does."""
+    """Return True if torch wrapped a function itself, as ``torch.compile`` does."""
     if type(current) is not types.FunctionType or not current.__code__.co_filename.startswith(_TORCH):
         return False
     inner = [getattr(current, "__wrapped__", None)]
@@ -151,7 +151,7 @@ def _wraps(current: object, original: object, depth: int = 3) -> bool:
 
 
 def _states() -> dict[str, object]:
-    """Return what else intercepts calls."""
+    """Return other hooks that intercept calls."""
     states: dict[str, object] = {
         "sys.settrace": id(sys.gettrace()) if sys.gettrace() else None,
         "sys.setprofile": id(sys.getprofile()) if sys.getprofile() else None,
@@ -170,13 +170,13 @@ def _states() -> dict[str, object]:
 
 
 def _function_modes() -> list[int]:
-    """Return what intercepts torch's functions, but for the default device, which is a global flag."""
+    """Return active modes for torch's functions, except the default device's, which is a global flag."""
     modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
     return [id(mode) for mode in modes if type(mode) is not DeviceContext]
 
 
 def _overridden_operations() -> frozenset[str]:
-    """Return operations of torch that Python code implements anew where data is really computed."""
+    """Return operations of torch that Python code reimplements for devices with data."""
     computing = ("/CPU", "/CUDA", "/AutogradCPU", "/AutogradCUDA", "/CompositeImplicitAutograd")
     found: set[str] = getattr(torch.library, "_impls", set())
     return frozenset(key for key in found if key.startswith("aten/") and key.endswith(computing))

@@ -1,4 +1,4 @@
-"""The single-use process that runs one candidate; nothing it says is more than a claim."""
+"""The single-use process that runs one candidate; all its answers are claims."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CandidateProcess:
     """Carries out an evaluator's orders on one candidate."""
 
     def __init__(self, channel: Channel, spec: ProcessSpec) -> None:
-        """Get ready for any candidate; ``spec`` is already applied."""
+        """Prepare for any candidate; ``spec`` is already applied."""
         self._channel = channel
         self._spec = spec
         self._cuda = spec.device == "cuda"
@@ -49,7 +49,7 @@ class CandidateProcess:
         self._meter = LaunchMeter(cuda=self._cuda)
         self._class: Any = None
         self._model: Any = None
-        self._run: Any = None  # what a call of it is
+        self._run: Any = None  # a call of the model
         self._buffers: dict[str, Any] = {}
         self._known: set[str] = set()
         self._prepared: tuple[list[Any], list[Any], orders.Prepare] | None = None
@@ -59,7 +59,7 @@ class CandidateProcess:
         self._lines: list[str] | None = None
 
     def serve(self) -> None:
-        """Report that everything is ready, then obey until the channel closes or something fails."""
+        """Report readiness, then obey orders until the channel closes or something fails."""
         works: dict[type[orders.Order[Any]], tuple[Stage, Callable[..., Mapping[str, object] | Failure]]] = {
             orders.Load: (Stage.LOAD, self._load),
             orders.Construct: (Stage.CONSTRUCT, self._construct),
@@ -83,13 +83,13 @@ class CandidateProcess:
             done = self._attempt(stage, partial(work, order, fds))
 
     def _attempt(self, stage: Stage, work: Callable[[], Mapping[str, object] | Failure]) -> bool:
-        """Do one piece of work and answer; this is the border at which any exception is an outcome."""
+        """Do one piece of work and answer; any exception becomes an outcome here."""
         try:
             outcome = work()
-        except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
+        except BaseException as error:  # noqa: BLE001 - sys.exit counts as the candidate's failure
             outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
         if isinstance(outcome, Failure):
-            flush_output()  # with this answer the candidate process may be ended at any moment
+            flush_output()  # after this answer the process may be killed at any moment
             self._channel.send_json({"failed": outcome.to_json()})
             return False
         self._channel.send_json(outcome)
@@ -106,14 +106,14 @@ class CandidateProcess:
         return {}
 
     def _begin(self, order: orders.Load | orders.Equip) -> None:
-        """Apply what holds for the whole of this candidate, and note what it may change."""
+        """Apply the settings for this candidate, and record the state that it may change."""
         process_spec.assign(tf32=order.tf32, build_dir=order.build_dir)
         modules.apply_precision(order.tf32)
         self._switches = GlobalFlags()
         self._background = Background()
 
     def _keep_switches(self) -> None:
-        """Note what the candidate switched, and switch it back: both sides run under the same ones."""
+        """Note the switches that the candidate changed, and restore them: both sides run under the same."""
         self._switched += self._switches.changes()
         self._switches.restore()
 
@@ -125,7 +125,7 @@ class CandidateProcess:
         with MappedTensors(order.weights, fds) as window:
             self._known = set(window.tree())
             if isinstance(model, torch.nn.Module):
-                model = model.cuda() if self._cuda else model  # first: the weights lie on the GPU already
+                model = model.cuda() if self._cuda else model  # first: the weights are on the GPU already
                 changed = order.load and _load_weights(model, window.tree())
                 model = modules.candidate_in_precision(model, order.dtype)
         self._model = model
@@ -136,7 +136,7 @@ class CandidateProcess:
         return {"changed": changed}
 
     def _own_buffers(self) -> dict[str, Any]:
-        """Copy the buffers that the reference has too; what the candidate keeps in others must stay."""
+        """Copy the buffers that the reference also has; the candidate's other buffers keep their state."""
         buffers = modules.buffers_of(self._model)
         return {name: value for name, value in buffers.items() if name in self._known}
 
@@ -181,20 +181,20 @@ class CandidateProcess:
             tree = trees.take_apart(result)
             leaves = tree.forms()
             _copy_fitting(tree.leaves, outputs.leaves)
-            if not self._cuda:  # the evaluator is to see what became of the inputs, as it does on a GPU
+            if not self._cuda:  # the evaluator must see changes of the inputs, as on a GPU
                 _copy_fitting(given, inputs.leaves)
             self._synchronise()
             del arguments, given, result, call
         if self._cuda:
-            with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
-                torch.cuda.empty_cache()  # the evaluator needs memory for the next inputs
+            with contextlib.suppress(RuntimeError):  # after a failed capture torch refuses all others
+                torch.cuda.empty_cache()  # free memory for the next inputs
         self._keep_switches()
         return {"structure": tree.signature(), "leaves": leaves, **seen}
 
     def _repeat(self, seed: int, arguments: list[Any]) -> tuple[orders.Seen, Any]:
-        """Call, then call on the same memory with the same values again, while the first outputs are held.
+        """Call twice on the same memory with the same values, while the first outputs are held.
 
-        Return what the calls showed, and the second one's outputs.
+        Return the findings of both calls, and the second one's outputs.
         """
         given = trees.take_apart(arguments).leaves
         kept = trees.take_apart(_clones(arguments)).leaves
@@ -204,7 +204,7 @@ class CandidateProcess:
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = share_memory(outputs, given)
         self._background.settle()
-        with torch.no_grad():  # the call may have made them require gradients
+        with torch.no_grad():  # the first call may have made them require gradients
             for leaf, value in zip(given, kept, strict=True):
                 leaf.copy_(value)
         modules.restore_buffers(self._model, self._buffers)
@@ -239,7 +239,7 @@ class CandidateProcess:
         return {"calls": calls, "best_ms": best_ms}
 
     def _time(self, order: orders.Block, fds: list[int]) -> orders.BlockReady | dict[str, Any]:
-        """Run a block when the evaluator sends GO; its clock runs from there to DONE."""
+        """Run a block when the evaluator sends GO; the evaluator's clock runs from GO to DONE."""
         try:
             run = self._ready_block(order)
         except Exception as error:
@@ -309,7 +309,7 @@ class CandidateProcess:
         )
 
     def _arguments(self, window: MappedTensors) -> list[Any]:
-        """Return the inputs; on the CPU path copies, so that each has a storage with bounds to check."""
+        """Return the inputs; on the CPU path copies, so that each has its own storage with bounds."""
         value = window.tree()
         return cast(list[Any], value) if self._cuda else _clones(value)
 
@@ -323,7 +323,7 @@ def _clones(value: list[Any]) -> list[Any]:
 
 
 def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
-    """Copy the reference's weights where every name and shape is the same; return True if any changed."""
+    """Copy the reference's weights if all names and shapes are equal; return True if any changed."""
     own = model.state_dict()
     changes = same_form(own, weights) and any(
         not torch.equal(own[name].to(weights[name]), weights[name]) for name in own
@@ -334,24 +334,24 @@ def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
 
 
 def _copy_fitting(leaves: Sequence[torch.Tensor], places: Sequence[torch.Tensor]) -> None:
-    """Copy leaves to their places, but for those of another shape or type."""
+    """Copy leaves to their places, except those of another shape or type."""
     for leaf, place in zip(leaves, places, strict=False):
         if place.shape == leaf.shape and place.dtype == leaf.dtype:
             place.copy_(leaf.detach())
 
 
 def _arm() -> timing.Stopwatch:
-    """Start CUDA and the libraries that most candidates use."""
+    """Start CUDA and commonly used libraries."""
     stopwatch = timing.Stopwatch()
     square = torch.ones(64, 64, device="cuda")
     square @ square
-    driver.active.get_current_device()  # loads Triton's own helpers
+    driver.active.get_current_device()  # this loads Triton's own helpers
     torch.cuda.synchronize()
     return stopwatch
 
 
 def flush_output() -> None:
-    """Write out what was printed; a candidate may have replaced the streams by anything."""
+    """Flush printed text; a candidate may have replaced the streams by anything."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Where a candidate's calls spend their time, and what the compiler gave its kernels."""
+"""Measure where a candidate's calls spend their time, and which resources its kernels use."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def inspect(
     meter: LaunchMeter,
     stopwatch: Stopwatch,
 ) -> Inspected:
-    """Return what calls show: ``call`` calls ``model`` with ``arguments``, waits, and has run before."""
+    """Profile calls: ``call`` calls ``model`` with ``arguments`` and waits; it has run before."""
     with meter.counting():
         call()
     resources = meter.resources()
@@ -59,10 +59,10 @@ def inspect(
 
 
 def profile_share(call: Callable[[], object], own_names: Collection[str]) -> KernelShare | None:
-    """Profile one call; it should have run before, so that nothing is compiled or tuned in it.
+    """Profile one call; make an earlier call first, so that nothing is compiled or tuned in it.
 
-    ``own_names`` are the candidate's kernels, see :meth:`LaunchMeter.kernel_names`. None where CUPTI does
-    not work or saw nothing.
+    ``own_names`` are the candidate's kernels, see :meth:`LaunchMeter.kernel_names`. None if CUPTI does not
+    work or saw nothing.
     """
     if not torch.cuda.is_available():
         return None
@@ -71,7 +71,7 @@ def profile_share(call: Callable[[], object], own_names: Collection[str]) -> Ker
             call()
             torch.cuda.synchronize()
         events = [event for event in profiler.events() if event.device_type == DeviceType.CUDA]
-    except RuntimeError as error:  # a call that fails by itself will fail again where it counts
+    except RuntimeError as error:  # a call that itself fails will fail again elsewhere
         log.warning("the profiler does not work here: %s", error)
         return None
     runs = [(e.name, e.time_range.elapsed_us() / 1000.0, e.device_resource_id) for e in events]

@@ -1,4 +1,4 @@
-"""Global switches of torch that change results or times, and what a candidate did to them."""
+"""Global switches of torch that change results or times, and a candidate's changes to them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _switches() -> dict[str, _Switch]:
     backends, cudnn, matmul = torch.backends, torch.backends.cudnn, torch.backends.cuda.matmul
     reduced = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
     attributes: list[tuple[str, object, tuple[str, ...]]] = [
-        # fp32_precision is the newer name; the older ones cannot be read while they disagree with it
+        # fp32_precision is the newer name; older names raise while they disagree with it
         ("torch.backends", backends, ("fp32_precision",)),
         ("torch.backends.cuda.matmul", matmul, ("fp32_precision",)),
         ("torch.backends.cudnn", cudnn, ("fp32_precision",)),
@@ -52,7 +52,7 @@ def _switches() -> dict[str, _Switch]:
             lambda value: torch.use_deterministic_algorithms(value[0], warn_only=value[1]),
         ),
         "CPU threads": _Switch(torch.get_num_threads, torch.set_num_threads),
-        # ends with its block; it cannot be switched
+        # ends with its block; cannot be switched
         "inference mode": _Switch(torch.is_inference_mode_enabled, lambda value: None),
         **{
             f"autocast on {device}": _Switch(
@@ -64,18 +64,18 @@ def _switches() -> dict[str, _Switch]:
 
 
 class GlobalFlags:
-    """The switches' values at the moment when it is made."""
+    """The switches' values when it is made."""
 
     def __init__(self) -> None:
         self._values = {name: _read(switch) for name, switch in _switches().items()}
 
     def changes(self) -> list[str]:
-        """Return one line for each switch that has another value now, with both values."""
+        """Return one line for each switch with another value now, with both values."""
         now = GlobalFlags()._values
         return [f"{name}: {old} -> {now[name]}" for name, old in self._values.items() if now[name] != old]
 
     def restore(self) -> None:
-        """Set those that differ to what they were; older names first, since they write the newer ones."""
+        """Restore changed switches; older names first, because they write the newer ones."""
         for name, switch in reversed(_switches().items()):
             old = self._values[name]
             if _read(switch) != old:
@@ -93,6 +93,6 @@ def _read(switch: _Switch) -> object:
 
 
 def _default_device() -> str | None:
-    """Return what ``torch.set_default_device`` was given; None where nothing was."""
+    """Return the device of ``torch.set_default_device``; None if unset."""
     context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return None if context is None else str(context.device)

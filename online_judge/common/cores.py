@@ -1,7 +1,7 @@
-"""CPU cores that are kept for timing: the launches of a timed call must not wait for other work.
+"""CPU cores reserved for timing: launches of a timed call must not wait for other work.
 
-The threads that launch timed calls, the evaluator's and the candidate's, take turns on one and the same core:
-on a virtual machine two cores can differ by half in speed, and a process tends to stay where it is.
+The evaluator's and the candidate's threads that launch timed calls take turns on the same core, because on a
+virtual machine two cores can differ by half in speed, and a process tends to stay on its core.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 _TIMED = 2  # one for the threads that launch timed calls, one for the other threads of their processes
-_LEAST = 8  # cores per device from which two can be spared
+_LEAST = 8  # with at least this many cores per device two can be reserved
 
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of one device's processes; both are empty where none are set apart."""
+    """The cores of one device's processes; both are empty if none are reserved."""
 
-    timing: tuple[int, ...] = ()  # for the two processes that are timed; see :func:`time_on`
-    others: tuple[int, ...] = ()  # for all others, and for these two at other times
+    timing: tuple[int, ...] = ()  # for the two timed processes, see :func:`time_on`
+    others: tuple[int, ...] = ()  # for all other processes, and for these two at other times
 
 
 ANY_CORE = Cores()
 
 
 def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ...]:
-    """Set two cores apart for the timing on each device; none with fewer than eight per device.
+    """Reserve two cores for timing on each device; none with fewer than eight cores per device.
 
-    ``devices`` are numbers on the machine, so that judges of different devices choose different cores.
+    ``devices`` are numbers on the machine, so judges of different devices choose different cores.
     """
     ordered = sorted(cores)
     if len(ordered) < _LEAST * (max(devices, default=0) + 1):
@@ -41,12 +41,12 @@ def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ..
 
 
 def run_on(cores: Collection[int]) -> None:
-    """Keep all threads of this process to ``cores``; leave them where they are if these are empty."""
+    """Pin all threads of this process to ``cores``; do nothing if these are empty."""
     _keep_threads(cores, cores)
 
 
 def time_on(cores: Sequence[int]) -> None:
-    """Keep the calling thread to the first of ``cores`` and all others to the rest; without cores to none."""
+    """Pin the calling thread to the first of ``cores``, all others to the rest; do nothing without cores."""
     _keep_threads(cores[:1], cores[1:] or cores)
 
 
@@ -54,5 +54,5 @@ def _keep_threads(mine: Collection[int], others: Collection[int]) -> None:
     me = threading.get_native_id()
     for thread in map(int, os.listdir("/proc/self/task")):
         if cores := mine if thread == me else others:
-            with contextlib.suppress(OSError):  # it has exited, or the core is not there any more
+            with contextlib.suppress(OSError):  # the thread has exited, or the core is gone
                 os.sched_setaffinity(thread, cores)

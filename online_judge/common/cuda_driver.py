@@ -1,8 +1,8 @@
-"""The few calls of the CUDA driver that sharing memory between processes needs.
+"""Calls of the CUDA driver for sharing memory between processes.
 
-Memory that goes to a candidate process comes straight from the driver and not from torch's caching allocator:
-a handle exports the whole block it lies in, so nothing else may lie there, and torch's own sharing
-keeps a block alive until the receiver gives it back, which a killed candidate process never does.
+Memory for a candidate process comes straight from the driver, not from torch's caching allocator. A handle
+exports the whole block of the allocation, so nothing else may be in that block. And torch's own sharing keeps
+a block alive until the receiver gives it back, which a killed candidate process never does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 import torch
 
 HANDLE_BYTES = 64
-BLOCK_BYTES = 2 * 2**20  # smaller allocations may share a block, and so an exported handle
+BLOCK_BYTES = 2 * 2**20  # smaller allocations may share a block and so a handle
 _LAZY_PEER_ACCESS = 1
 # illegal address, misaligned address, invalid address space, invalid program counter
 _ILLEGAL_ACCESS = frozenset({700, 716, 717, 718})
@@ -41,7 +41,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _make_context_current() -> None:
-    """Let torch's first allocation make a context current, which the driver works on."""
+    """Let torch's first allocation make the context current that the driver works on."""
     torch.zeros(1, device="cuda")
 
 
@@ -91,12 +91,12 @@ def close_exported(address: int) -> None:
 
 
 def has_illegal_access() -> bool:
-    """Return whether a kernel touched memory that it may not; the context is lost then."""
+    """Return True if a kernel accessed memory illegally; then the context is lost."""
     return int(_library().cuCtxSynchronize()) in _ILLEGAL_ACCESS
 
 
 class _Block:
-    """Device memory as ``torch.as_tensor`` understands it, without a copy."""
+    """Device memory that ``torch.as_tensor`` accepts without a copy."""
 
     def __init__(self, address: int, nbytes: int) -> None:
         memory = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "strides": None}
@@ -104,5 +104,5 @@ class _Block:
 
 
 def as_bytes(address: int, nbytes: int) -> torch.Tensor:
-    """Return a uint8 tensor over device memory; it does not own the memory."""
+    """Return a uint8 tensor over device memory, which it does not own."""
     return torch.as_tensor(_Block(address, nbytes), device="cuda")

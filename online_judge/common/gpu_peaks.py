@@ -19,11 +19,11 @@ _MIB = 2**20
 class Peak:
     name: str  # of the device
     bytes_per_s: float  # memory bandwidth
-    flops: Mapping[Precision, float]  # operations a second, dense, with tensor cores where they serve
+    flops: Mapping[Precision, float]  # dense operations per second, with tensor cores if they can be used
     l2_bytes: int  # size of the L2 cache
 
     def precision(self, dtype: DtypeName, tier: Tier) -> tuple[Precision, float]:
-        """Return the fastest arithmetic that can reach the tier, and its rate.
+        """Return the fastest arithmetic that reaches the tier, and its rate.
 
         Products of three TF32 or six bfloat16 terms are as exact as float32; half precision reaches
         what TF32 reaches; at the legacy tolerance 8-bit numbers may do.
@@ -38,7 +38,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class _Row:
-    """TB/s, L2 in MiB, and TFLOP/s for fp64, fp32, tf32, half, fp8 (8-bit integers where there is no fp8)."""
+    """TB/s, L2 in MiB, and TFLOP/s for fp64, fp32, tf32, half, fp8 (8-bit integers if there is no fp8)."""
 
     pattern: str
     terabytes: float
@@ -46,8 +46,8 @@ class _Row:
     teraflops: tuple[float, float, float, float, float]
 
 
-# Dense peaks of NVIDIA's datasheets and architecture whitepapers (sparse figures halved); the first row
-# whose pattern is found in the device's name counts. Where boards of one name differ, the fastest.
+# Dense peaks of NVIDIA's datasheets and architecture whitepapers (sparse figures halved). The first row whose
+# pattern matches the device's name counts. If boards of one name differ, it holds the fastest.
 _TABLE = (
     # B200 and GB200: HGX/DGX B200 and GB200 NVL72 datasheets, 2024-2025
     _Row(r"\bGB200\b", 8.0, 126, (45, 90, 1250, 2500, 5000)),
@@ -90,10 +90,10 @@ _NEWEST = (256, 8192)
 
 
 def peak(name: str, properties: object = None) -> Peak | None:
-    """Return the limits of a GPU named as by torch or NVML; None where they are not known.
+    """Return the limits of a GPU, named as by torch or NVML; None if unknown.
 
-    ``properties`` of ``torch.cuda.get_device_properties`` serve for GPUs that are not in the table: memory
-    clock, bus width, multiprocessors, and clock in kHz.
+    For GPUs that are not in the table, ``properties`` of ``torch.cuda.get_device_properties`` are used:
+    memory clock, bus width, multiprocessors, and clock in kHz.
     """
     known = next((row for row in _TABLE if re.search(row.pattern, name)), None)
     if known is not None:
@@ -107,7 +107,7 @@ def _derived(name: str, properties: object) -> Peak | None:
     def value(field: str) -> int:
         return int(getattr(properties, field, 0) or 0)
 
-    # two transfers a clock
+    # two transfers per clock
     bandwidth = 2 * value("memory_clock_rate") * 1e3 * value("memory_bus_width") / 8
     cycles = value("multi_processor_count") * value("clock_rate") * 1e3
     if bandwidth <= 0 or cycles <= 0:

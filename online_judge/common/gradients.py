@@ -14,19 +14,19 @@ Call = Callable[..., Any]
 
 
 def calling(model: Call, direction: Direction, *, candidate: bool = False) -> Call:
-    """Return what a call of ``model`` is in this direction: ``model`` itself, or forward and backward."""
+    """Return the callable for this direction: ``model`` itself, or its forward and backward passes."""
     return model if direction == "forward" else ForwardBackward(model, candidate=candidate)
 
 
 class ForwardBackward:
-    """Takes the inputs of a model and upstream gradients, gives its outputs and gradients.
+    """Takes a model's inputs and upstream gradients; returns its outputs and gradients.
 
     The last argument is a list with a gradient for each tensor of the outputs, None for one that has no
     gradient. The result is a tuple: the outputs, a list with the gradient of each floating tensor of the
-    inputs, and a dict with the gradient of each parameter. What an output does not depend on has the gradient
-    zero. Outputs of other shapes than the upstream gradients are an error; for a ``candidate``, whose outputs
-    are compared later, all gradients are zero then. No graph outlives the call, and nothing is added to
-    ``grad`` of a tensor.
+    inputs, and a dict with the gradient of each parameter. A tensor on which no output depends has the
+    gradient zero. Outputs whose shapes differ from the upstream gradients are an error; for a ``candidate``,
+    whose outputs are compared later, all gradients are zero instead. No graph outlives the call, and ``grad``
+    of tensors is untouched.
     """
 
     def __init__(self, model: Call, *, candidate: bool = False) -> None:
@@ -56,7 +56,8 @@ class ForwardBackward:
                 [gradient for _, gradient in pairs],
                 materialize_grads=True,
             )
-        # that of a sum is the upstream gradient itself, which would look like an output that is an input
+        # a sum's gradient is the upstream gradient itself, which would look like an output that aliases an
+        # input
         theirs = {gradient.untyped_storage().data_ptr() for _, gradient in pairs}
         found = tuple(each.clone() if each.untyped_storage().data_ptr() in theirs else each for each in found)
         plain = trees.put_together(outputs.shape, tuple(leaf.detach() for leaf in outputs.leaves))
@@ -65,7 +66,7 @@ class ForwardBackward:
 
 
 def forms(model: Call, inputs: list[Any]) -> list[torch.Tensor | None]:
-    """Return for each tensor of the outputs one without data of its form; None for one without a gradient."""
+    """Return a tensor without data for each output that has a gradient, else None."""
     with torch.enable_grad():
         leaves = trees.take_apart(model(*_watched(inputs)[0])).leaves
     return [torch.empty_like(leaf, device="meta") if leaf.requires_grad else None for leaf in leaves]
@@ -83,20 +84,20 @@ def names(result: trees.Tree) -> list[str]:
 
 
 def _watched(inputs: list[Any]) -> tuple[list[Any], list[torch.Tensor]]:
-    """Return the inputs, floating ones as tensors with a gradient in the same memory, and these tensors."""
+    """Return the inputs, floating ones as tensors of the same memory that require a gradient, and these."""
     sources: list[torch.Tensor] = []
 
     def watch(leaf: torch.Tensor) -> torch.Tensor:
         if not leaf.is_floating_point() or modules.is_float8(leaf):  # float8 has no gradients
             return leaf
         sources.append(leaf.detach().requires_grad_())
-        return sources[-1].view_as(leaf)  # torch's counter of operations accepts no leaves of a graph
+        return sources[-1].view_as(leaf)  # torch's flop counter accepts no leaves of a graph
 
     return [trees.map_leaves(value, watch) for value in inputs], sources
 
 
 def _fit(leaves: Sequence[torch.Tensor], upstream: Sequence[torch.Tensor | None]) -> bool:
-    """Return whether outputs have the shapes of their upstream gradients; autograd casts the dtype."""
+    """Return True if outputs have the shapes of their upstream gradients; autograd casts dtypes."""
     return len(leaves) == len(upstream) and all(
         gradient is None or (leaf.shape, leaf.device) == (gradient.shape, gradient.device)
         for leaf, gradient in zip(leaves, upstream, strict=True)
@@ -106,7 +107,7 @@ def _fit(leaves: Sequence[torch.Tensor], upstream: Sequence[torch.Tensor | None]
 def _pairs(
     leaves: Sequence[torch.Tensor], upstream: Sequence[torch.Tensor | None]
 ) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Return each output that has an upstream gradient, with that."""
+    """Return the pairs of output and upstream gradient."""
     pairs = []
     for index, (leaf, gradient) in enumerate(zip(leaves, upstream, strict=True)):
         if gradient is None:

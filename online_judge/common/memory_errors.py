@@ -1,4 +1,4 @@
-"""Failures that too little GPU memory explains: the same job may succeed when it has the device alone."""
+"""Failures that too little GPU memory may cause; the job may succeed alone on the device."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Final
 
 from adaexplore.core.verdict import Status, Verdict
 
-# cuDNN and cuBLAS answer with the last two as well where they cannot allocate a workspace or a handle
+# cuDNN and cuBLAS raise the last two also if they cannot allocate a workspace or a handle
 _WORDS: Final = ("out of memory", "STATUS_ALLOC_FAILED", "STATUS_INTERNAL_ERROR", "STATUS_NOT_INITIALIZED")
 
 
 def explains_text(text: str) -> bool:
-    """Return whether too little memory may be the cause of an error with this text."""
+    """Return True if too little memory may cause an error with this text."""
     return any(words in text for words in _WORDS)
 
 
 def explains(verdict: Verdict) -> bool:
-    """Return whether too little memory may be the cause of this verdict."""
+    """Return True if too little memory may be the cause of this verdict."""
     if verdict.status in (Status.LAUNCH, Status.CONSTRUCT):
         return explains_text(str(verdict.metadata.get("feedback", "")))
     return verdict.status is Status.OUT_OF_MEMORY

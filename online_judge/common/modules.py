@@ -1,4 +1,4 @@
-"""Loading modules from source, seeding, and the precision policy, the same on both sides."""
+"""Load modules from source, seed, and apply the precision policy, alike on both sides."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DTYPES: dict[DtypeName, torch.dtype | None] = {
 def seed_everything(seed: int) -> None:
     """Seed torch (CPU and CUDA), NumPy and ``random``.
 
-    ``torch.manual_seed`` formats the stack for each kind of device that is not in use, 0.5 ms a call.
+    ``torch.manual_seed`` is avoided: it formats the stack for each unused kind of device, 0.5 ms per call.
     """
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_initialized():
@@ -40,12 +40,12 @@ def seed_everything(seed: int) -> None:
 
 
 def allows_tf32(policy: Tf32Policy) -> bool:
-    """Return whether eager float32 products may use TF32 under a policy."""
+    """Return True if eager float32 products may use TF32 under a policy."""
     return policy == "on"
 
 
 def apply_precision(policy: Tf32Policy) -> None:
-    """Allow TF32 in eager fp32 matmul and convolution under ``on`` alone.
+    """Allow TF32 in eager fp32 matmul and convolution only under ``on``.
 
     Triton's side of the policy is an environment variable, which the sandbox sets.
     """
@@ -56,7 +56,7 @@ def apply_precision(policy: Tf32Policy) -> None:
 
 
 def load_file(file: str | Path, name: str) -> types.ModuleType:
-    """Import ``file`` as the module ``name``, in place of one of that name; raises whatever it raises."""
+    """Import ``file`` as the module ``name``, replacing any other; raises whatever the import raises."""
     spec = importlib.util.spec_from_file_location(name, file)
     assert spec is not None
     assert spec.loader is not None
@@ -67,18 +67,18 @@ def load_file(file: str | Path, name: str) -> types.ModuleType:
 
 
 def load_source(source: str, name: str) -> types.ModuleType:
-    """Run ``source`` as a module whose lines tracebacks can show; raises whatever it raises."""
+    """Run ``source`` as a module whose lines show in tracebacks; raises whatever it raises."""
     module = types.ModuleType(name)
     file = f"<{name}>"
     module.__file__ = file
-    sys.modules[name] = module  # dataclasses and pickle look their module up
+    sys.modules[name] = module  # dataclasses and pickle look up their module
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)  # our future imports are ours
+    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)  # no future imports of this file
     return module
 
 
 def cast_module(model: torch.nn.Module, dtype: torch.dtype | None) -> torch.nn.Module:
-    """Return ``model`` in ``dtype``, with the plain tensors that its modules hold as attributes."""
+    """Return ``model`` in ``dtype``, including plain tensors that its modules hold as attributes."""
     for module in model.modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
@@ -87,27 +87,27 @@ def cast_module(model: torch.nn.Module, dtype: torch.dtype | None) -> torch.nn.M
 
 
 def in_precision(model: torch.nn.Module, dtype: DtypeName) -> torch.nn.Module:
-    """Return ``model`` in the precision of a request; plain tensors follow into half precision alone."""
+    """Return ``model`` in the precision of a request; plain tensors are cast only to half precision."""
     wanted = DTYPES[dtype]
     return cast_module(model, wanted) if dtype in ("fp16", "bf16") else model.to(wanted)
 
 
 def candidate_in_precision(model: Any, dtype: DtypeName) -> Any:
-    """Return a candidate in the precision of a request; in fp32 it may hold narrower weights on purpose."""
+    """Return a candidate in the precision of a request; in fp32 it may keep narrower weights on purpose."""
     if isinstance(model, torch.nn.Module) and dtype in ("fp16", "bf16"):
         return in_precision(model, dtype)
     return model
 
 
 def share_parameters(model: torch.nn.Module, other: torch.nn.Module) -> None:
-    """Let ``model`` use the memory of another one's parameters; both are constructed alike."""
+    """Let ``model`` share the memory of another model's parameters; both are constructed alike."""
     theirs = dict(other.named_parameters())
     for name, held in model.named_parameters():
         held.data = theirs[name].data
 
 
 def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    """``tensor`` in ``dtype`` if it is floating; others stay, and all do where ``dtype`` is None."""
+    """Return ``tensor`` in ``dtype`` if it is floating and ``dtype`` is not None, else unchanged."""
     return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
 
 
@@ -116,7 +116,7 @@ def is_float8(tensor: torch.Tensor) -> bool:
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float8 in float32, exactly, as few operations take float8; other tensors stay."""
+    """Return float8 exactly in float32, because few operations accept float8; other tensors stay."""
     return tensor.to(torch.float32) if is_float8(tensor) else tensor
 
 
@@ -138,7 +138,7 @@ def buffers_of(model: object) -> dict[str, torch.Tensor]:
 
 
 def restore_buffers(model: object, saved: dict[str, torch.Tensor]) -> None:
-    """Undo what forward calls did to buffers such as running statistics."""
+    """Undo changes that forward calls made to buffers such as running statistics."""
     with torch.no_grad():
         for name, buffer in model.named_buffers() if isinstance(model, torch.nn.Module) else ():
             if name in saved:
@@ -147,11 +147,11 @@ def restore_buffers(model: object, saved: dict[str, torch.Tensor]) -> None:
 
 @contextlib.contextmanager
 def new_tensors_filled() -> Iterator[None]:
-    """Let ``torch.empty`` and its kind fill what they return with NaN, or with the largest integer."""
+    """Let ``torch.empty`` and the like fill new tensors with NaN, or with the largest integer."""
     before = torch.are_deterministic_algorithms_enabled()
     warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of operations without a deterministic algorithm
+        warnings.simplefilter("ignore")  # warnings about operations without a deterministic algorithm
         torch.use_deterministic_algorithms(True, warn_only=True)
         try:
             yield
@@ -161,7 +161,7 @@ def new_tensors_filled() -> Iterator[None]:
 
 @contextlib.contextmanager
 def torch_defaults() -> Iterator[None]:
-    """Put back what a reference may change globally."""
+    """Restore global state of torch that a reference may change."""
     dtype = torch.get_default_dtype()
     try:
         yield

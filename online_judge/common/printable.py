@@ -1,4 +1,4 @@
-"""Make text of candidates and references printable: no answer can carry a lone surrogate."""
+"""Make text of candidates and references printable, because answers cannot carry lone surrogates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Make text of candidates and references comparable between runs, and short."""
+"""Make text of candidates and references short and comparable between runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
 
 
 def scrub(text: str, folder: str) -> str:
-    """Remove what differs between two runs: addresses, process ids, private and temporary paths."""
+    """Remove parts that differ between runs: addresses, process ids, private and temporary paths."""
     text = text.replace(f"{folder}/", "").replace(folder, ".")
     above = folder.rpartition("/")[0]
     text = text.replace(above, "..") if above else text

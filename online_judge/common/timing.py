@@ -1,9 +1,9 @@
 """Timed blocks of calls on a GPU, the same code for reference and candidate.
 
-A block queues, for each of its calls: L2 flushes, an event, the call, an event, and a copy of the outputs
-into a place of their own. Nothing waits in between, so the launches of a call are hidden behind the work
-before it (those of the first one behind flushes, however long the calls are), and each output leaves the
-caller's hands before the next call begins.
+For each of its calls a block queues L2 flushes, an event, the call, an event, and a copy of the outputs into
+their own place. Nothing waits in between, so the launches of a call are hidden behind the work before it
+(those of the first call behind flushes, however long the calls are), and each output is copied before the
+next call begins.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _QUIET_S = 1.0
 _QUIET_TIMES = 2
 _QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
-_MOST_MS = 1e9  # of a claim
+_MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
 _LAUNCH_COVER = 1.5
 _MOST_COVER_MS = 0.5
-_LAUNCH_COVER_OF_PASSES = 3.0, 2.0  # times the call, and at most so many milliseconds
+_LAUNCH_COVER_OF_PASSES = 3.0, 2.0  # times the call, and at most this many milliseconds
 _FIRST_COVER_MS = 0.3
 
 Call = Callable[..., object]
@@ -42,7 +42,7 @@ Call = Callable[..., object]
 class Block:
     """Times of one block in milliseconds."""
 
-    starts: tuple[float, ...]  # of each call after the first one's start; empty where not marked
+    starts: tuple[float, ...]  # of each call, from the first one's start; empty unless marked
     ends: tuple[float, ...]  # likewise
     tail: float  # from the end of the timed stream's work to the end of all work on the device
     middles: tuple[float, ...] = ()  # likewise, of the ends of forward passes; empty without backward passes
@@ -68,9 +68,9 @@ class Block:
 
     @classmethod
     def from_claim(cls, claim: object, calls: int, *, passes: bool = True) -> Block:
-        """Read what a candidate process says of ``calls`` marked calls; raises ValueError for other data.
+        """Read a candidate process's claim about ``calls`` marked calls; raises ValueError for other data.
 
-        Forward passes count only where there are backward ``passes`` too.
+        Forward passes count only if there are backward ``passes`` too.
         """
         data = claim if isinstance(claim, dict) else {}
         starts, ends, tail = data.get("starts"), data.get("ends"), data.get("tail")
@@ -109,7 +109,7 @@ class BlockRun:
         self._tail = 0.0
 
     def go(self) -> None:
-        """Run it; return when all of it is done on the device."""
+        """Run it; return when the device has finished all of it."""
         self._tail = self._go()
 
     def times(self) -> Block:
@@ -123,7 +123,7 @@ class BlockRun:
 
 
 class Stopwatch:
-    """Times calls on the current GPU; holds the real clocks if it is made before a candidate is imported."""
+    """Times calls on the current GPU; made before a candidate is imported, it holds the real clocks."""
 
     def __init__(self) -> None:
         torch.cuda.init()
@@ -172,16 +172,16 @@ class Stopwatch:
         marked: bool = True,
         reseed: Callable[[], None] | None = None,
     ) -> BlockRun:
-        """Get a block ready: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
+        """Prepare a block: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
 
-        Each call comes after ``flushes`` L2 flushes and ``reseed``, and is timed if ``marked``.
+        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``.
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
         passes = call if marked and isinstance(call, ForwardBackward) else None
         middles = [self._new_event() for _ in marks] if passes is not None else []
         for event in (*(event for pair in marks for event in pair), *middles):
-            event.record(self._stream)  # an event comes into being when it is first recorded
+            event.record(self._stream)  # an event is created when it is first recorded
         done = self._new_event()
         self._synchronize()
 
@@ -214,7 +214,7 @@ class Stopwatch:
     def graph(
         self, call: Call, arguments: Sequence[Sequence[object]], places: Sequence[Sequence[torch.Tensor]]
     ) -> BlockRun:
-        """Capture the same calls and copies as one CUDA graph; raises RuntimeError where that fails."""
+        """Capture the same calls and copies as one CUDA graph; raises RuntimeError if that fails."""
         graph = torch.cuda.CUDAGraph()
         self._synchronize()
         with self._no_grad(), torch.cuda.graph(graph):
@@ -230,7 +230,7 @@ class Stopwatch:
         return BlockRun(go, [])
 
     def _keep(self, result: object, places: Sequence[torch.Tensor]) -> None:
-        """Copy outputs to where they belong; those of another form stay away, which the evaluator sees."""
+        """Copy outputs to their places; outputs of another form are skipped, and the evaluator sees that."""
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
@@ -238,7 +238,7 @@ class Stopwatch:
     def cover(self, call_ms: float, *, passes: bool = False) -> int:
         """Return how many L2 flushes empty the cache and hide the launches of a call of ``call_ms``.
 
-        ``passes`` says whether it runs forward and backward; another thread launches the latter.
+        ``passes`` is True if it runs forward and backward; another thread launches the backward pass.
         """
         share, most_ms = _LAUNCH_COVER_OF_PASSES if passes else (_LAUNCH_COVER, _MOST_COVER_MS)
         cover_ms = max(_LAUNCH_COVER_MS, min(share * call_ms, most_ms))
@@ -250,7 +250,7 @@ class Stopwatch:
         self._synchronize()
 
     def wait_for_quiet(self) -> bool:
-        """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""
+        """Wait, a second at most, until nobody else uses the GPU: then flushes take as long as alone."""
         deadline = self._now() + _QUIET_S
         quiet = 0
         while quiet < _QUIET_TIMES and self._now() < deadline:
@@ -258,7 +258,7 @@ class Stopwatch:
         return quiet == _QUIET_TIMES
 
     def _time_flush(self, count: int = 20) -> float:
-        """Return the milliseconds of one flush among ``count``, the first ones left out."""
+        """Return the milliseconds of one flush among ``count``, without the first ones."""
         begin, end = self._new_event(), self._new_event()
         for _ in range(5):
             self._zero(self._flush)
@@ -270,7 +270,7 @@ class Stopwatch:
         return float(begin.elapsed_time(end)) / count
 
     def _use_default_stream(self) -> None:
-        """Undo what a candidate's ``set_stream`` may have left behind."""
+        """Undo a candidate's ``set_stream``."""
         stream = self._stream
         self._set_stream(
             stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type

@@ -1,4 +1,4 @@
-"""Clients of a judge that several parties share: their tokens, and how much each may ask."""
+"""Clients of a shared judge: their tokens and limits."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Client:
 
     name: str = ""  # unique in the file; empty for the client with ``ADAEXPLORE_JUDGE_TOKEN``
     token_hash: str = ""  # SHA-256 of its token, in hex
-    max_queued: int | None = None  # jobs of it that may wait; None for as many as the queue takes
-    max_per_minute: int | None = None  # requests of it in any 60 seconds; None for any number
+    max_queued: int | None = None  # most waiting jobs; None for as many as the queue takes
+    max_per_minute: int | None = None  # most requests in any 60 seconds; None for no limit
 
 
 @dataclass(frozen=True)
 class Caller:
-    owner: str = ""  # whose jobs it sees and cancels; empty where the judge has no clients with names
-    client: str = ""  # its name in the queue, where clients take turns
+    owner: str = ""  # whose jobs it sees and cancels; empty if the judge has no named clients
+    client: str = ""  # name under which it takes turns in the queue
     max_queued: int | None = None  # see :class:`Client`
 
 
@@ -60,7 +60,7 @@ def read_clients(path: Path) -> tuple[Client, ...]:
 
 
 def find_client(clients: Iterable[Client], token: bytes) -> Client | None:
-    """Return the client with this token; takes as long for a wrong token as for a right one."""
+    """Return the client with this token; wrong tokens take as long as right ones."""
     given = hashlib.sha256(token).hexdigest()
     found = [client for client in clients if hmac.compare_digest(client.token_hash, given)]
     return found[0] if found else None
@@ -73,7 +73,7 @@ class Rates:
         self._asked: dict[str, deque[float]] = {}
 
     def wait_s(self, client: Client, now: float) -> float:
-        """Count a request and return 0; over the limit return the seconds to wait instead."""
+        """Count a request and return 0; over the limit, return the seconds to wait."""
         if client.max_per_minute is None:
             return 0.0
         asked = self._asked.setdefault(client.name, deque(maxlen=client.max_per_minute))

@@ -14,7 +14,7 @@ SCALARS = (bool, int, float, str, type(None))
 
 
 class UnsupportedTree(Exception):
-    """A value that is neither tensor, plain value, list, tuple nor dict of such."""
+    """A value other than a tensor, a plain value, or a list, tuple or dict of such."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tree:
 
 
 def take_apart(value: object) -> Tree:
-    """Separate tensors from structure; raises UnsupportedTree with the name of the unsupported type."""
+    """Separate tensors from structure; raises UnsupportedTree, which names the unsupported type."""
     leaves: list[torch.Tensor] = []
     return Tree(_separate(value, leaves, 0), tuple(leaves))
 
@@ -67,7 +67,7 @@ def _separate(part: object, leaves: list[torch.Tensor], depth: int) -> object:
         parts = [_separate(item, leaves, depth + 1) for item in part]
         return tuple(parts) if isinstance(part, tuple) else parts
     if isinstance(part, dict):
-        # in the order of the keys' names: two dicts of one content have their leaves in one order
+        # sorted by key, so that equal dicts have their leaves in the same order
         named = {key: _separate(part[key], leaves, depth + 1) for key in sorted(part, key=str)}
         return {key: named[key] for key in part}
     raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")

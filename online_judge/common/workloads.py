@@ -1,4 +1,4 @@
-"""The input sets of a problem: its ``get_workloads()``, else its ``get_inputs()``, and the hidden ones."""
+"""The input sets of a problem: ``get_workloads()``, else ``get_inputs()``, and the hidden ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class InputSet:
     draw: Callable[[], Iterable[object]]
 
     def described(self, inputs: str) -> Workload:
-        """Return it as the gateway sees it; shapes of hidden ones stay in this process."""
+        """Describe it for the gateway; shapes of hidden ones stay in this process."""
         shown = "" if self.hidden else inputs
         return Workload(name=self.name, weight=self.weight, hidden=self.hidden, inputs=shown)
 
@@ -35,7 +35,7 @@ class InputSet:
 def input_sets(module: types.ModuleType, hidden_source: str | None = None) -> tuple[InputSet, ...]:
     """Return the input sets of a loaded problem, the hidden ones last.
 
-    ``hidden_source`` is run in a copy of the module's namespace. Raises ValueError for a wrong entry, else
+    ``hidden_source`` is run in a copy of the module's namespace. Raises ValueError for a wrong entry, or
     whatever the problem's code raises.
     """
     if hasattr(module, "get_workloads"):

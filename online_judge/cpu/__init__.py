@@ -1,4 +1,4 @@
-"""Runs Triton candidates written for CUDA on a machine without a GPU."""
+"""Run Triton candidates written for CUDA on a machine without a GPU."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ __all__ = ["IllegalAccessError", "NotCheckedError", "simulated_cuda"]
 def simulated_cuda(
     compile_target: str, *, executes: bool = True, gate: CompileGate | None = None
 ) -> Iterator[DatalessTensors | None]:
-    """Run a block as if one GPU of the target's architecture (``"sm_90"``) were there.
+    """Run a block as if there were one GPU of the target's architecture (``"sm_90"``).
 
-    Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every
-    launch of a ``@triton.jit`` kernel is compiled by Triton's front end for the target and executed by
-    Triton's interpreter on CPU memory. Without ``executes`` it is only compiled: tensors have no data and
-    may be of any size, and the block gets what is known of them. ``gate``, of the same target, compiles the
-    launches where one is given. The block holds for the thread that entered it; torch and Triton must have
+    Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every launch
+    of a ``@triton.jit`` kernel is compiled by Triton's front end for the target and executed by Triton's
+    interpreter on CPU memory. Without ``executes`` it is only compiled: tensors have no data and may be of
+    any size, and the block gets an object that tracks their known values. A given ``gate``, of the same
+    target, compiles the launches. The block applies to the thread that entered it; torch and Triton must have
     been imported without ``TRITON_INTERPRET``.
     """
     model = gpu_model(compile_target)

@@ -1,7 +1,7 @@
-"""Compiles a kernel launch with Triton's real front end, down to optimised Triton IR.
+"""Compile a kernel launch with Triton's real front end, down to optimised Triton IR.
 
-Needs no GPU and no memory: tensors may be on the CPU or on the meta device. Triton's internals that are
-used here are those of versions 3.6 to 3.9.
+This needs no GPU and no memory: tensors may be on the CPU or on the meta device. It uses internals of Triton
+3.6 to 3.9.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class CompileGate:
     def __init__(self, model: GpuModel) -> None:
         self._target = model.target
         self._backend = make_backend(model.target)
-        # by the kernel's id; the kernel is kept, so that no other gets its id
+        # by the kernel's id; keeping the kernel keeps its id unique
         self._binders: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
         self._compiled: dict[tuple[int, str], tuple[dict[str, object], object, str]] = {}
 
     def compile(
         self, kernel: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> CompiledLaunch:
-        """Bind, specialise and compile one launch; ``kwargs`` has the launch options too, but no grid.
+        """Bind, specialise and compile one launch; ``kwargs`` includes launch options, but no grid.
 
         Raises what Triton raises for wrong arguments and kernels.
         """
@@ -72,9 +72,9 @@ class CompileGate:
         return CompiledLaunch(kernel, arguments, signature, parsed, ttir)
 
     def ptx(self, most_chars: int) -> dict[str, str]:
-        """Return the PTX of what was compiled, by kernel; ``name-2`` is a second specialisation.
+        """Return the PTX of the compiled kernels by name; ``name-2`` is a second specialisation.
 
-        What would exceed ``most_chars`` in all is left out. Raises what Triton raises.
+        PTX beyond ``most_chars`` in all is left out. Raises what Triton raises.
         """
         found: dict[str, str] = {}
         counts: Counter[str] = Counter()
@@ -124,7 +124,7 @@ class CompileGate:
 
 
 def _plain(value: object) -> object:
-    """Return a specialisation in a form whose text differs whenever Triton would compile anew."""
+    """Return a form of a specialisation whose text differs whenever Triton would compile anew."""
     if hasattr(value, "cache_key"):
         return value.cache_key
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

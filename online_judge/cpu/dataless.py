@@ -1,8 +1,8 @@
 """Tensors without data, for runs that compile kernels and execute none.
 
-Large tensors are on the meta device: operations on them cost nothing. Small ones are real, so that a module
-may read a scale or a kernel size, until something unknown is written into them: the result of a kernel, or
-of a tensor without data. To ask for a value that is not there raises :class:`NotCheckedError`.
+Large tensors are on the meta device, where operations cost nothing. Small ones are real, so that a module can
+read a scale or a kernel size, until something unknown is written into them: the result of a kernel, or a
+tensor without data. Reading an unknown value raises :class:`NotCheckedError`.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from online_judge.cpu.patching import Patches
 from online_judge.cpu.tensors import Args, Function, Kwargs, SimulatedDevices, install_places, is_host
 
 REAL_ELEMENTS = 65536
-_ALLOCATION_BYTES = 512  # what CUDA allocations are aligned to
+_ALLOCATION_BYTES = 512  # alignment of CUDA allocations
 _CUDA = torch.device("cuda", 0)
 _META = torch.device("meta")
 _BASE = torch._C.TensorBase
 _MISSING = "needs values, which do not exist where kernels are only compiled"
-# what autocast does in the lower precision
+# operations that autocast runs in the lower precision
 _LOWERED = (
     *("linear", "prelu", "matmul", "__matmul__", "mm", "mv", "bmm", "addmm", "addmv", "addbmm", "baddbmm"),
     *("addr", "einsum", "chain_matmul", "convolution", "scaled_dot_product_attention"),
@@ -44,7 +44,7 @@ _AUTOCAST = frozenset(
 
 
 class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
-    """Carries out torch's operations on shapes alone where data would be large or is not known."""
+    """Runs torch's operations on shapes alone if data would be large or is unknown."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,13 +54,13 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        return False  # to hide from a compiler that is not used here would cost a second of imports
+        return False  # hiding from torch's compiler, unused here, would cost a second of imports
 
     def install(self, patches: Patches) -> None:
-        """Make tensors answer for a place in CUDA memory until the patches are undone."""
+        """Give tensors plausible CUDA addresses until the patches are undone."""
         install_places(patches, self._device, "cuda", "cpu", "meta")
         patches.set(torch.Tensor, "data_ptr", _address)
-        # only here, where torch believes in a GPU: it looks for one when this is imported
+        # imported here, because on import torch looks for a GPU, which is simulated now
         extensions = importlib.import_module("torch.utils.cpp_extension")
         reason = "an extension in C++ or CUDA cannot run where kernels are only compiled"
         for name in ("load", "load_inline"):
@@ -68,7 +68,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
 
     @contextmanager
     def with_values(self) -> Iterator[None]:
-        """Let tensors that are made in this block be real, however large."""
+        """Make tensors of this block real, however large."""
         before, self._real_elements = self._real_elements, math.inf
         try:
             yield
@@ -76,11 +76,11 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             self._real_elements = before
 
     def without_small_values(self) -> None:
-        """Let small tensors have no data either from now on: gradients may not mix both kinds."""
+        """From now on small tensors have no data either, because gradients must not mix both kinds."""
         self._real_elements = 0
 
     def without_values(self, value: object) -> Any:
-        """Return a tree of tensors in which the large ones have lost their data."""
+        """Return a tree of tensors in which the large ones have no data."""
 
         def lightened(tensor: torch.Tensor) -> torch.Tensor:
             return tensor if tensor.numel() <= self._real_elements else _shape_of(tensor)
@@ -88,16 +88,16 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         return _pytree.tree_map_only(torch.Tensor, lightened, value)
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """Treat the values of these tensors as not known from now on."""
+        """Treat the values of these tensors as unknown from now on."""
         for tensor in tensors:
             if not _is_meta(tensor):
                 storage = tensor.untyped_storage()
-                self._unknown[storage.data_ptr()] = storage  # kept, so that no other gets its address
+                self._unknown[storage.data_ptr()] = storage  # kept alive, so that no other gets its address
 
     def __torch_dispatch__(
         self, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        """Make the call on real tensors if all are known and small, else on their shapes."""
+        """Run the call on real tensors if all are known and small, else on their shapes."""
         named = kwargs or {}
         flat, form = _pytree.tree_flatten((args, named))
         tensors = [value for value in flat if isinstance(value, torch.Tensor)]
@@ -116,7 +116,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             self._inside -= 1
 
     def _make(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
-        """Call a function that has no tensor to work on: what it makes is real if it is small."""
+        """Call a function without tensor arguments; small results are real."""
         if not _takes_device(func):
             return func(*args, **kwargs)
         pinned = {"pin_memory": False} if "pin_memory" in kwargs else {}
@@ -145,7 +145,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
 
     def _device(self, tensor: torch.Tensor) -> torch.device:
         real: torch.device = _BASE.device.__get__(tensor)
-        if self._inside:  # torch's own functions about shapes must not be deceived
+        if self._inside:  # torch's own functions about shapes need the true types
             return real
         return torch.device("cpu") if is_host(tensor) else _CUDA
 
@@ -162,7 +162,7 @@ class DatalessDevices(SimulatedDevices):
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        """As for tensors with data; autocast, which leaves the meta device out, is done here."""
+        """As for tensors with data; autocast, which skips the meta device, is done here."""
         if torch.is_autocast_enabled("cpu") and func in _AUTOCAST:
             dtype = torch.get_autocast_dtype("cpu")
             args, kwargs = _pytree.tree_map(lambda value: _autocast(value, dtype), (args, kwargs or {}))
@@ -193,7 +193,7 @@ def _shape_of(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _written(func: OpOverload, call: tuple[Args, Kwargs]) -> list[torch.Tensor]:
-    """Return the tensors of a call that it writes into."""
+    """Return the tensors into which a call writes."""
     args, kwargs = call
     written = [
         args[index] if index < len(args) else kwargs.get(argument.name)
@@ -204,7 +204,7 @@ def _written(func: OpOverload, call: tuple[Args, Kwargs]) -> list[torch.Tensor]:
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Return where a tensor would be: its allocation aligned as CUDA's are, and its offset in there."""
+    """Return a tensor's address: its allocation, aligned as CUDA does it, plus its offset."""
     base = 0 if _is_meta(tensor) else tensor.untyped_storage().data_ptr()
     aligned = _ALLOCATION_BYTES * (1 + base // _ALLOCATION_BYTES)
     return int(aligned + tensor.storage_offset() * tensor.element_size()) if tensor.numel() else 0
@@ -217,7 +217,7 @@ def _autocast(value: object, dtype: torch.dtype) -> object:
 
 
 def _read(func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Let values leave torch where there are any."""
+    """Return values to Python if there are any."""
     if _is_meta(args[0]):
         raise NotCheckedError(f"{getattr(func, '__name__', 'this')}() {_MISSING}")
     return func(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Outcomes that only the CPU path knows."""
+"""Outcomes of the CPU path only."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import NoReturn
 
 
 class NotCheckedError(Exception):
-    """The candidate uses something that cannot run without a GPU; says nothing about its quality."""
+    """The candidate uses something that cannot run without a GPU; this says nothing about its quality."""
 
 
 class IllegalAccessError(RuntimeError):
-    """A kernel addressed memory outside every tensor that it was given."""
+    """A kernel accessed memory outside all of its tensors."""
 
 
 class DeviceAssertionError(AssertionError):
@@ -19,7 +19,7 @@ class DeviceAssertionError(AssertionError):
 
 
 def not_checked(reason: str) -> Callable[..., NoReturn]:
-    """Return a function that raises :class:`NotCheckedError` whatever it is called with."""
+    """Return a function that always raises :class:`NotCheckedError`."""
 
     def refuse(*args: object, **kwargs: object) -> NoReturn:
         raise NotCheckedError(reason)

@@ -1,4 +1,4 @@
-"""What replaces Triton's launcher: compile with the real front end, then interpret."""
+"""Replace Triton's launcher: compile with the real front end, then interpret."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from online_judge.cpu.target import GpuModel, SimulatedDriver, run_once
 from online_judge.cpu.tensors import is_host
 
 CONFIGURATIONS = 32
-"""Configurations of an autotuned kernel that are compiled where none is executed."""
+"""Number of an autotuned kernel's configurations that are compiled if none is executed."""
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 
 
 class Launcher:
-    """Compiles launches for one simulated GPU and executes them if tensors have data."""
+    """Compiles launches for one simulated GPU, and executes them if tensors have data."""
 
     def __init__(
         self, model: GpuModel, dataless: DatalessTensors | None = None, gate: CompileGate | None = None
@@ -39,7 +39,7 @@ class Launcher:
         self._model = model
 
     def install(self, patches: Patches) -> None:
-        """Put the launcher in place of Triton's until the patches are undone."""
+        """Install the launcher instead of Triton's until the patches are undone."""
 
         def call(function: JITFunction, /, *args: object, **kwargs: object) -> object:
             return self._interpreter.call(function, args, kwargs)
@@ -78,7 +78,7 @@ class Launcher:
         return CompiledKernel(self, compiled)
 
     def execute(self, compiled: CompiledLaunch, grid: Any) -> None:
-        """Execute a compiled launch over a grid, given as Triton's launch syntax allows it."""
+        """Execute a compiled launch over a grid in any form of Triton's launch syntax."""
         sizes = grid(dict(compiled.arguments)) if callable(grid) else grid
         sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         for size in sizes:
@@ -95,7 +95,7 @@ class Launcher:
         self.carry_out(compiled, (full[0], full[1], full[2]))
 
     def carry_out(self, compiled: CompiledLaunch, grid: Grid) -> None:
-        """Do what a valid launch asks for; launches are counted or left out here."""
+        """Carry out a valid launch; launches are counted or skipped here."""
         if self._dataless is not None:
             self._dataless.forget(launch_tensors(compiled.arguments.values()))
         elif 0 not in grid:
@@ -103,7 +103,7 @@ class Launcher:
 
 
 class CompiledKernel:
-    """What a launch or a warm-up returns: launchable, with plausible resource figures."""
+    """Result of a launch or a warm-up: launchable, with plausible resource figures."""
 
     def __init__(self, launcher: Launcher, compiled: CompiledLaunch) -> None:
         self._launcher = launcher
@@ -121,7 +121,7 @@ class CompiledKernel:
         """Load nothing."""
 
     def result(self) -> Self:
-        """Return the kernel itself, where Triton returns a future."""
+        """Return the kernel itself; Triton returns a future."""
         return self
 
     def __getitem__(self, grid: object) -> Callable[..., None]:
@@ -151,7 +151,7 @@ def _compile_only(tuner: Autotuner, /, *args: object, config: Config, **meta: ob
 
 
 def _compiler_of_some() -> Callable[..., list[float]]:
-    """Like :func:`_compile_only` for the first usable configurations of each tuning; more are not needed."""
+    """Like :func:`_compile_only`, but only for the first usable configurations of each tuning."""
     tunings: dict[int, tuple[object, int]] = {}
 
     def compile_some(tuner: Autotuner, /, *args: object, config: Config, **meta: object) -> list[float]:

@@ -1,4 +1,4 @@
-"""Attributes that are set for the length of a block and put back afterwards."""
+"""Set attributes for the length of a block and restore them afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Patches:
                 setattr(owner, name, value)
 
     def set(self, owner: object, name: str, value: object) -> None:
-        """Assign ``owner.name`` and remember what was in the owner's own namespace."""
+        """Assign ``owner.name`` and remember the value in the owner's own namespace."""
         own = vars(owner) if hasattr(owner, "__dict__") else {}
         self._undo.append((owner, name, own.get(name, _MISSING)))
         setattr(owner, name, value)

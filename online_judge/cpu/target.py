@@ -1,4 +1,4 @@
-"""The GPU that the simulation pretends to be, and Triton's driver for it."""
+"""The simulated GPU, and Triton's driver for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True)
 class GpuModel:
-    """What torch and Triton's driver say about the simulated GPU, in torch's names; sizes in bytes."""
+    """Properties of the simulated GPU for torch and Triton's driver, in torch's names; sizes in bytes."""
 
     capability: int
     name: str
@@ -48,7 +48,7 @@ _MODELS = {
 
 
 def gpu_model(compile_target: str) -> GpuModel:
-    """Return the model behind a target such as ``sm_90``; ValueError where it is not of this form."""
+    """Return the GPU of a target such as ``sm_90``; ValueError for other forms."""
     match = re.fullmatch(r"sm_(\d{2,3})", compile_target)
     if match is None:
         raise ValueError(f"compile_target {compile_target!r}: write it as sm_XX, for example sm_90")
@@ -81,7 +81,7 @@ class SimulatedDriver(SimpleNamespace):
             get_active_torch_device=lambda: torch.device("cuda", 0),
             get_device_interface=lambda: torch.cuda,
             get_benchmarker=lambda: run_once,
-            get_empty_cache_for_benchmark=lambda: torch.empty(1),  # in place of one as large as the L2 cache
+            get_empty_cache_for_benchmark=lambda: torch.empty(1),  # instead of one as large as the L2 cache
             clear_cache=lambda cache: None,
         )
 

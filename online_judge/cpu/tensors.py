@@ -1,7 +1,7 @@
-"""CPU tensors that pass for CUDA tensors.
+"""CPU tensors that look like CUDA tensors.
 
 Every tensor reports ``cuda:0`` except those that the candidate put on the CPU on purpose: results of
-``.cpu()``, ``.to("cpu")``, factories with ``device="cpu"``, and what is computed from those alone.
+``.cpu()``, ``.to("cpu")``, factories with ``device="cpu"``, and results computed from those alone.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ def is_host(value: object) -> bool:
 
 
 def install_properties(patches: Patches) -> None:
-    """Make tensors answer questions about their place as CUDA tensors do."""
+    """Make tensors report their device as CUDA tensors do."""
     install_places(patches, _device, "cuda", "cpu")
     patches.set(torch.Tensor, "get_device", lambda tensor: 0 if _device(tensor).type == "cuda" else -1)
     patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
     patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
     patches.set(torch, "load", _load(torch.load))
-    # or a backward pass would run without the mode, which torch suspends while it handles a function
+    # else a backward pass would run without the mode, which torch suspends while it handles a function
     patches.set(torch.autograd, "has_torch_function", lambda tensors: False)
 
 
 def install_places(patches: Patches, device: Callable[[torch.Tensor], torch.device], *types: str) -> None:
-    """Make ``device`` answer for ``Tensor.device`` and for ``is_cuda`` and its like of these types."""
+    """Make ``Tensor.device``, ``is_cuda`` and the like of these types follow ``device``."""
     patches.set(torch.Tensor, "device", property(device))
     for kind in types:
         patches.set(torch.Tensor, f"is_{kind}", property(partial(_is_on, kind, device)))
@@ -67,7 +67,7 @@ def _device(tensor: torch.Tensor) -> torch.device:
 
 
 class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
-    """Carries out on the CPU what torch's functions are asked to do on ``cuda``."""
+    """Runs torch's functions for ``cuda`` on the CPU."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +157,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
 
 
 def poison(tensor: torch.Tensor) -> None:
-    """Fill new memory, but for booleans, with NaN or the largest integer, which shows in all results."""
+    """Fill new memory, except booleans, with NaN or the largest integer, which shows in results."""
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.fill_(float("nan"))
     elif tensor.dtype != torch.bool:
@@ -165,12 +165,12 @@ def poison(tensor: torch.Tensor) -> None:
 
 
 def _unchanged(func: Function, args: Args, kwargs: Kwargs) -> object:
-    """Names of devices, not places where something is made."""
+    """Pass names of devices through; nothing is made there."""
     return func(*args, **kwargs)
 
 
 def _default_device(original: Function) -> Function:
-    """``with torch.device("cuda")`` asks for what happens anyway."""
+    """Ignore ``with torch.device("cuda")``, which is the default here."""
 
     def __torch_function__(  # noqa: N807
         context: DeviceContext, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
@@ -190,7 +190,7 @@ def _load(original: Function) -> Function:
 
 
 def _target(value: object) -> object:
-    """Return the device that the first argument of ``Tensor.to`` asks for; None where it is a dtype."""
+    """Return the device in the first argument of ``Tensor.to``; None if it is a dtype."""
     if isinstance(value, torch.Tensor):
         return _device(value)
     is_device = isinstance(value, torch.device | str | int) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""``torch.cuda`` and its neighbours as they answer on the simulated GPU."""
+"""Answers of ``torch.cuda`` and related modules on the simulated GPU."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _constant(value: object) -> Callable[..., object]:
 
 
 class _Context:
-    """``torch.cuda.device`` and its kin: there is one device, and it is current."""
+    """``torch.cuda.device`` and the like: there is one device, and it is current."""
 
     idx = 0
 
@@ -82,7 +82,7 @@ class SimulatedEvent:
 
 
 class SimulatedGenerator(torch.Generator):  # type: ignore[misc]
-    """A CPU generator that may be asked for on ``cuda``."""
+    """A CPU generator that can be requested for ``cuda``."""
 
     def __new__(cls, device: object = "cpu") -> SimulatedGenerator:
         return cast(SimulatedGenerator, super().__new__(cls, "cpu"))
@@ -164,7 +164,7 @@ def _manual_seed(seed: int) -> torch.Generator:
 
 
 def _autocast(original: Callable[..., None]) -> Callable[..., None]:
-    """CUDA autocast becomes CPU autocast with CUDA's default type."""
+    """Turn CUDA autocast into CPU autocast with CUDA's default type."""
 
     def __init__(  # noqa: N807
         self: object,

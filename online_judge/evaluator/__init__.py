@@ -1,1 +1,1 @@
-"""The trusted process of a slot: reference, hidden inputs, oracle, timing. Never runs candidate code."""
+"""The trusted process of a slot: reference, hidden inputs, oracle, timing. It never runs candidate code."""

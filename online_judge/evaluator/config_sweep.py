@@ -1,8 +1,8 @@
-"""The evaluator's side of a sweep: which configuration of a candidate is the fastest, roughly.
+"""The evaluator's side of a sweep: find roughly the fastest configuration of a candidate.
 
-A few configurations are compiled and timed shortly, then neighbours of the fastest, until these are all
-known or most of the budget is spent; the fastest and the declared one meet in a final. The candidate
-process reports these times, so they are claims; another process judges the winner from the start.
+A few configurations are compiled and timed briefly, then neighbours of the fastest ones, until all of these
+are measured or most of the budget is spent. In a final the fastest and the declared one are timed again. The
+candidate process reports these times, so they are claims; another process judges the winner from the start.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from online_judge.protocol.orders import Answer, Choose, Enter, Equip, Order, Ra
 from online_judge.protocol.shared_tensors import SharedTensors, pack
 
 MARGIN = 0.02
-"""What another configuration must gain over the declared one to take its place."""
+"""A configuration replaces the declared one only if it is faster by this share."""
 _TRIAL = "sweep"
 _MOST_THREADS = 8
 _ENTER_SHARE = 0.7  # of the budget, for compiling
@@ -43,9 +43,9 @@ _MAX_REASON = 200
 _ROUNDS = 2
 _FINAL_ROUNDS = 4
 _FINALISTS = 4
-_CLOSE = 1.1  # a finalist was at most so many times as slow as the fastest
-_BESIDE_MS = 0.25  # about what the flushes of the cache and the events of a call take
-_HOLD_MS = 300.0  # about how long the device is kept from others at a time
+_CLOSE = 1.1  # finalists took at most this many times as long as the fastest
+_BESIDE_MS = 0.25  # about the time of a call's cache flushes and events
+_HOLD_MS = 300.0  # about how long the device is held exclusively at a time
 _MOST_CHECKED = 4
 _PARTS: dict[type, str] = {Equip: "compile", Enter: "compile", Rate: "time"}
 
@@ -60,7 +60,7 @@ class Sweep(CandidateJob):
         """Search the configurations until the budget is spent or the candidate process is gone.
 
         Raises:
-            ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
+            ReferenceFailed: the reference fails; NotEnoughMemory if that is the reason.
         """
         assert self._job.sweep is not None
         self._wanted, self._found = self._job.sweep, Swept()
@@ -74,12 +74,12 @@ class Sweep(CandidateJob):
                     self._check()
                 self._found.finished = True
             except (CandidateFailed, CandidateGone):
-                pass  # what is known so far counts
+                pass  # the results so far count
         self._dialogue.clock("none", "")
         return self._found
 
     def _search(self) -> bool:
-        """Compile and time configurations, as many as most of the budget allows.
+        """Compile and time as many configurations as most of the budget allows.
 
         Return False if the declared configuration's outputs are wrong; then no other is tried.
         """
@@ -102,12 +102,12 @@ class Sweep(CandidateJob):
         return True
 
     def _enter(self, tunables: Sequence[Tunable], numbers: Sequence[int]) -> None:
-        """Have configurations compiled and called, as far as the budget allows.
+        """Have configurations compiled and called as far as the budget allows.
 
         The candidate process is stopped while others have the device alone.
         """
         source = self._request.custom_model_src
-        # a candidate that times its kernels itself is to do so undisturbed
+        # the candidate may time its kernels itself: do not disturb it
         one_by_one = self._wanted.careful or "autotune" in source
         threads = 1 if one_by_one else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
         waiting = [
@@ -153,7 +153,7 @@ class Sweep(CandidateJob):
         return equip, (inputs, weights)
 
     def _rank(self) -> None:
-        """Let the fastest meet the declared one in a final, and rank all."""
+        """Time the fastest and the declared one again in a final, and rank all."""
         ms, failed = self._found.ms, self._found.failed
 
         def by_time(numbers: Iterable[int]) -> list[int]:
@@ -193,9 +193,9 @@ class Sweep(CandidateJob):
                     self._found.failed[number] = "it failed while it was timed"
 
     def _check(self) -> None:
-        """Leave out the best ones as long as they are wrong.
+        """Drop the best one while its outputs are wrong.
 
-        Where the declared one is wrong as well, this says nothing: the candidate may need weights of its own.
+        If the declared one is wrong too, this says nothing: the candidate may need its own weights.
         """
         ranking = self._found.ranking
         wrong: list[int] = []
@@ -227,7 +227,7 @@ class Sweep(CandidateJob):
     def _ask(
         self, stage: Stage, order: Order[Answer], numbers: Sequence[int], shared: Sequence[SharedTensors] = ()
     ) -> Answer:
-        """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
+        """Ask on the sweep's time; ``numbers`` are the configurations that this may crash."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
             with self._suspecting(numbers):
@@ -238,7 +238,7 @@ class Sweep(CandidateJob):
 
     @contextmanager
     def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:
-        """Name these numbers as suspects if the block raises."""
+        """Record these numbers as suspects if the block raises."""
         self._found.suspects = list(numbers)
         yield
         self._found.suspects = []
@@ -253,7 +253,7 @@ class Sweep(CandidateJob):
 
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
-    """Return milliseconds of those that were asked about, as far as the claimed ones are possible."""
+    """Return the claimed milliseconds of ``numbers``, without impossible ones."""
     return {
         number: value
         for number, value in _pairs(claim, numbers)

@@ -1,4 +1,4 @@
-"""What one call of a module must do: bytes moved, operations done, terms summed."""
+"""Count what one call of a module must do: bytes moved, operations done, terms summed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cost:
 
 
 def of_call(call: Callable[[], object], inputs: list[object], weights: Iterable[torch.Tensor]) -> Cost:
-    """Run ``call`` once under meters; ``inputs`` are what it is called with."""
+    """Run ``call`` once under meters; ``inputs`` are its arguments."""
     with _DepthMeter() as meter, FlopCounterMode(display=False) as counter:
         outputs = call()
     given = [*leaves_of(inputs), *weights]
@@ -41,14 +41,14 @@ def of_call(call: Callable[[], object], inputs: list[object], weights: Iterable[
 
 
 def leaves_of(value: object) -> list[torch.Tensor]:
-    """Return all tensors of a value that lie in plain memory."""
+    """Return all tensors of a value that have ordinary memory."""
     leaves: list[torch.Tensor] = []
     trees.map_leaves(value, leaves.append)
     return [leaf for leaf in leaves if leaf.layout == torch.strided]
 
 
 def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
-    """Return how often each was written, as far as torch counts that."""
+    """Return how often each was written, as far as torch counts writes."""
     return [0 if tensor.is_inference() else int(tensor._version) for tensor in tensors]
 
 
@@ -57,7 +57,7 @@ def storage_of(tensor: torch.Tensor) -> int:
 
 
 def nbytes(tensors: Iterable[torch.Tensor]) -> int:
-    """Add up memory of tensors; what several share, or what repeats by a stride of 0, counts once."""
+    """Add up the memory of tensors; shared memory and elements repeated by a stride of 0 count once."""
     held: dict[int, int] = {}
     for tensor in tensors:
         elements = 1
@@ -85,7 +85,7 @@ class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]
 
 
 def _terms(name: str, args: tuple[Any, ...], given: list[torch.Tensor], made: list[torch.Tensor]) -> float:
-    """Return terms of the sums of one operation, as far as shapes reveal them."""
+    """Return the number of terms of one operation's sums, as far as shapes show it."""
     if name == "convolution_backward":
         gradient, _, weight = args[:3]
         of_weight = gradient.numel() / gradient.shape[1]
@@ -111,10 +111,10 @@ def _terms(name: str, args: tuple[Any, ...], given: list[torch.Tensor], made: li
 
 
 def checksum(tensor: torch.Tensor) -> int:
-    """Return a value that changes when an element does or moves; comparable within this process alone.
+    """Return a value that changes if an element changes or moves; comparable within this process only.
 
-    A sum of all elements' bits, each times a weight of its place that is drawn anew by every
-    process, so that nobody can change elements in a way that keeps it.
+    It is the sum of all elements' bits, each times a random weight of its place. Each process draws its own
+    weights, so nobody can change elements without changing the sum.
     """
     bits = _bits_of(tensor)
     weights = _place_weights(str(bits.device))
@@ -126,7 +126,7 @@ def checksum(tensor: torch.Tensor) -> int:
 
 
 def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Say whether two tensors of one dtype and shape hold the same, NaN included."""
+    """Return True if two tensors of one dtype and shape are equal, NaN included."""
     return bool(torch.equal(_bits_of(one), _bits_of(other)))
 
 
@@ -138,6 +138,6 @@ def _bits_of(tensor: torch.Tensor) -> torch.Tensor:
 
 @functools.cache
 def _place_weights(device: str) -> torch.Tensor:
-    """Draw odd numbers that nobody knows, one a place within a part."""
+    """Draw secret odd numbers, one for each place within a part."""
     generator = torch.Generator().manual_seed(secrets.randbits(63))
     return (torch.randint(-(2**62), 2**62, (_CHUNK,), generator=generator) | 1).to(device)

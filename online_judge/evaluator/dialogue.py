@@ -1,4 +1,4 @@
-"""The evaluator's side of the conversation with a candidate process, and how an evaluation ends early."""
+"""The evaluator's side of the conversation with a candidate process, and the exceptions that end it early."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class CandidateGone(Exception):
     """The candidate process closed its channel without an answer, or broke the protocol."""
 
     def __init__(self, stage: Stage, why: str) -> None:
-        """``why`` is empty when it is just gone."""
+        """``why`` is empty if it is just gone."""
         super().__init__(why)
         self.stage = stage
         self.why = why
@@ -42,7 +42,7 @@ class CandidateFailed(Exception):
 
     @property
     def is_final(self) -> bool:
-        """Whether its process has exited, or it gives outputs on another device: nothing more is asked."""
+        """Whether no more orders make sense: the process has exited, or outputs are on another device."""
         ending = self.ending
         return isinstance(ending, Raised) or (isinstance(ending, WrongForm) and ending.part == "device")
 
@@ -52,7 +52,7 @@ class BlockRefused(Exception):
 
 
 class _Sender(pickle.Pickler):
-    """Refuses what only the reference's own module could take out again: the candidate process has none."""
+    """Refuses objects of the reference's module, which the candidate process cannot unpickle."""
 
     def reducer_override(self, obj: Any) -> Any:
         owner = obj if hasattr(obj, "__qualname__") else type(obj)
@@ -63,10 +63,10 @@ class _Sender(pickle.Pickler):
 
 @dataclass(eq=False)
 class Dialogue:
-    """Asks one candidate process; reports whose time is running.
+    """Sends orders to one candidate process; reports whose time is running.
 
-    Its methods raise :class:`CandidateFailed` where the candidate process says that it failed, and
-    :class:`CandidateGone` where there is no answer, or none that can be read.
+    Its methods raise :class:`CandidateFailed` if the candidate process reports a failure, and
+    :class:`CandidateGone` if there is no readable answer.
     """
 
     _candidate: Channel
@@ -80,12 +80,12 @@ class Dialogue:
         *,
         tuning: bool = False,
     ) -> Answer:
-        """Give an order and wait for the answer, on the candidate's time or on that for ``tuning``.
+        """Give an order and wait for the answer; on the candidate's time, or on its time for ``tuning``.
 
         Afterwards that time still runs: the caller switches the clock before it works for the reference.
 
         Raises:
-            ReferenceFailed: the order holds what cannot be sent.
+            ReferenceFailed: the order holds something that cannot be sent.
         """
         body = _pickled(order)
         for shared in shared_tensors:
@@ -97,7 +97,7 @@ class Dialogue:
         return cast(Answer, self._understood(stage, received))
 
     def ready_block(self, order: Block) -> None:
-        """Have a block got ready; its inputs need not be there yet.
+        """Have a block prepared; its inputs need not be written yet.
 
         Raises:
             BlockRefused: the candidate process cannot run it.
@@ -107,7 +107,7 @@ class Dialogue:
             raise BlockRefused(str(answer.get("why", ""))[:200])
 
     def run_block(self) -> tuple[float, dict[str, Any]]:
-        """Run the ready block: wall milliseconds from GO to DONE, and the candidate's own times of it."""
+        """Run the prepared block; return wall milliseconds from GO to DONE, and the claimed times."""
         stage = Stage.TIMING
         self.clock("candidate", stage.value)
         with _connected(stage):
@@ -144,7 +144,7 @@ def _connected(stage: Stage) -> Iterator[None]:
 
 
 def _is_shallow(answer: dict[str, Any]) -> bool:
-    """Say whether it can be compared and printed without an end of the stack."""
+    """Return True if it can be compared and printed without a stack overflow."""
     level: list[Any] = [answer]
     for _ in range(_MAX_DEPTH):
         level = [

@@ -1,4 +1,4 @@
-"""One candidate against one reference: correctness trials, integrity checks, timing."""
+"""Evaluate one candidate against one reference: correctness trials, integrity checks, timing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHECKS_AGAIN = 8
 
 
 class Evaluation(CandidateJob):
-    """Evaluates one candidate; what it finds is complete at the end of :meth:`run`."""
+    """Evaluates one candidate; its findings are complete when :meth:`run` returns."""
 
     _passed = 0
     _facts: ProblemFacts | None = None
@@ -49,7 +49,7 @@ class Evaluation(CandidateJob):
         """Evaluate it.
 
         Raises:
-            ReferenceFailed: the reference fails, or NotEnoughMemory; says nothing about the candidate.
+            ReferenceFailed, NotEnoughMemory: the reference fails; this says nothing about the candidate.
             CandidateGone: the candidate process died.
         """
         self._grades: list[Graded] = []
@@ -106,7 +106,7 @@ class Evaluation(CandidateJob):
             if failed.is_final or self._reference.masks_unwritten:
                 raise
             ending = failed.ending
-        # out of the block above, whose tensors are gone now
+        # here the tensors of the block above are freed
         self._trials.use_reference_time()
         if not self._mask_unwritten():
             raise CandidateFailed(ending)
@@ -122,7 +122,7 @@ class Evaluation(CandidateJob):
         return True
 
     def _check(self, changed: bool) -> Called:
-        """Make every call but the timed ones; raises where the candidate is wrong, else takes notes.
+        """Make all calls but the timed ones; raise if the candidate is wrong, else record observations.
 
         ``changed`` says whether loading the weights changed those that the candidate constructed.
         """
@@ -132,8 +132,8 @@ class Evaluation(CandidateJob):
             try:
                 called = self._trial(trial)
             except WrongValues as wrong:
-                # A module may work its weights into another form while it is constructed, under
-                # their old names: then the ones that it constructed itself are the right ones.
+                # A constructor may transform weights and keep their names; then only the weights that the
+                # candidate constructed itself are right.
                 if not changed or trial > 0:
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
@@ -170,10 +170,10 @@ class Evaluation(CandidateJob):
             self._observations.append(noted.WithoutFigures(kind="output_reused"))
 
     def _try_variants(self, usual: Called) -> None:
-        """Call it on inputs of other distributions, where failing is suspicious and no more.
+        """Call it on inputs of other distributions, where a failure is suspicious and nothing more.
 
-        Wrong values count only if the reference is steady there. An exception ends the evaluation: the
-        process has exited.
+        Wrong values count only if the reference is steady there. After an exception the process has exited,
+        so the evaluation ends.
         """
         for variant in variants.VARIANTS:
             self._try_variant(variant, usual.expected.leaves)
@@ -200,13 +200,13 @@ class Evaluation(CandidateJob):
                 raise
 
     def _try_without_kernels(self) -> None:
-        """Call it without its own kernels, which must be wrong; this call may end the candidate."""
+        """Call it without its own kernels: outputs must be wrong. This may end the candidate process."""
         if not self._launches.total or self._launches.unseen:
             return
         self._passed_without_kernels = True
         try:
             self._trials.call(self._name("ghost"), mode="skipping")  # the name is part of the seed
-        except (CandidateFailed, CandidateGone):  # honest code may fail on what its kernels have not written
+        except (CandidateFailed, CandidateGone):  # honest code may fail on unwritten memory
             self._passed_without_kernels = False
 
     def _observe(self) -> None:
@@ -214,7 +214,7 @@ class Evaluation(CandidateJob):
         self._observations.append(noted.ProcessChanges.from_claim(seen))
 
     def _change(self, called: Called, trial: int) -> noted.InputsChanged:
-        """Find out whether the reference gives another result for the changed inputs."""
+        """Run the reference on the changed inputs and report whether its result differs."""
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
         same = after is not None and self._problem.agree(after, called.expected, self._tolerance)
@@ -237,7 +237,7 @@ class Evaluation(CandidateJob):
             raise CandidateFailed(BelowTier(grade=grade, needed=needed, tf32=self._request.tf32))
 
     def _measure(self, expected: list[torch.Tensor], strides: Strides) -> Timing:
-        """Time it interleaved with the reference, with the device held exclusively.
+        """Time it interleaved with the reference while the device is held exclusively.
 
         ``expected`` are outputs without data, ``strides`` those of the candidate's outputs.
         """
@@ -279,7 +279,7 @@ class Evaluation(CandidateJob):
             ):
                 self._check_again()
             self._observe()
-            # afterwards: CUPTI stays loaded and makes each launch slower
+            # after the timing: CUPTI stays loaded and slows each launch
             self._share = self._trials.call(self._name("profile"), mode="profiled").share
         return measured(
             outcome,
@@ -302,7 +302,7 @@ class Evaluation(CandidateJob):
             return setup.alone_ms() if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:
-        """Raise where checked calls are wrong as well: then the kernel is wrong, and does not cheat."""
+        """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""
         for number in range(_CHECKS_AGAIN):
             name = self._name(f"again:{number}")
             try:

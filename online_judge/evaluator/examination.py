@@ -1,4 +1,4 @@
-"""A closer look at a problem: whether results on it would mean anything, and what it computes."""
+"""Examine a problem: would results on it mean anything, and what does it compute?"""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from online_judge.evaluator.reference import Reference
 _TRIAL = "examination"
 _PLAIN_TRIAL = "problem"
 _MOST_TENSORS = 64
-# so much nearer may other inputs bring a trivial answer: times the tolerance, and share of the elements
+# margin for other inputs, which may favour a trivial answer: times the tolerance, and share of the elements
 _MARGIN = 2.0
 _SHARE = 0.9
 
 
 def examine(problem: Problem) -> ProblemTraits:
-    """Run the reference several times and say what was found."""
+    """Run the reference several times and report its traits."""
     reference = problem.reference
     first = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
     inputs = reference.inputs(_TRIAL)
@@ -92,7 +92,7 @@ def tensors_of(reference: Reference) -> list[TensorFacts]:
 
 
 def _mostly_trivial(first: trees.Tree, other: trees.Tree, tolerance: float | Tolerance) -> bool:
-    """Say whether zeros, a constant or the answer to other inputs is right for most of each output."""
+    """Return True if zeros, a constant or the answer to other inputs is right for most of each output."""
     return all(
         any(_share(answer, want, tolerance) > _SHARE for answer in (0.0, _middle(elsewhere), elsewhere))
         for want, elsewhere in zip(map(widened, first.leaves), map(widened, other.leaves), strict=True)
@@ -111,18 +111,18 @@ def _middle(leaf: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class _Origin:
-    """What a tensor was made of: a hash of all of it, and the operators that took part."""
+    """Origin of a tensor: a hash of the computation, and its operators."""
 
     hash: str
     operators: frozenset[str] = frozenset()
 
 
 class _Graph(TorchDispatchMode):  # type: ignore[misc]
-    """Follows one call: operators, what feeds them, shapes and dtypes, whatever the spelling."""
+    """Follows one call: operators, their inputs, shapes and dtypes, however the code is written."""
 
     def __init__(self, inputs: list[torch.Tensor]) -> None:
         super().__init__()
-        self._kept = list(inputs)  # while these live, no other tensor has their id
+        self._kept = list(inputs)  # kept alive, so that no other tensor gets their id
         self._known = {id(leaf): _Origin(_hash("input", i, _kind(leaf))) for i, leaf in enumerate(inputs)}
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -137,7 +137,7 @@ class _Graph(TorchDispatchMode):  # type: ignore[misc]
         return result
 
     def of(self, outputs: trees.Tree) -> tuple[list[str], str]:
-        """Return operators that made the outputs, and one hash of all; numbers given to them do not count."""
+        """Return the operators that made the outputs, and one hash of all, without numeric arguments."""
         origins = [self._origin(leaf) for leaf in outputs.leaves]
         operators = frozenset[str]().union(*(origin.operators for origin in origins))
         return sorted(operators), _hash(*(origin.hash for origin in origins))

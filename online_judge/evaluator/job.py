@@ -1,4 +1,4 @@
-"""What evaluation, sweep and profile of one candidate have in common."""
+"""Common parts of evaluation, sweep and profile of one candidate."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRIAL = "facts"
 
 @dataclass(eq=False)
 class CandidateJob:
-    """Something done once with one candidate; to be freed when the candidate process is gone."""
+    """One job on one candidate; free it when the candidate process is gone."""
 
     _dialogue: Dialogue
     _problem: Problem
@@ -56,12 +56,12 @@ class CandidateJob:
         return f"{self._job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
-        """Hold the device for the length of the block; waiting for it is nobody's time."""
+        """Hold the device within the block; waiting for it is nobody's time."""
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
 
     def _give_way(self) -> None:
-        """Let those go first that wait for exclusive use of the device; waiting for them is nobody's time."""
+        """Let jobs that wait for exclusive use go first; waiting for them is nobody's time."""
         self._dialogue.clock("none", "")
         self._leases.give_way()
 
@@ -85,9 +85,9 @@ class CandidateJob:
         self._problem.clean_ms[self._request.baseline] = ms
 
     def _load(self) -> bool:
-        """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
+        """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own.
 
-        It is stopped meanwhile whenever others hold the device exclusively.
+        It is stopped whenever others hold the device exclusively.
         """
         self._dialogue.clock("none", "")
         with self._leases.stoppable():

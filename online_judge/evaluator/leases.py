@@ -62,7 +62,7 @@ class Leases:
                 self._held = None
 
     def give_way(self) -> None:
-        """Return shared use of the device, and take it again after all that wait for exclusive use."""
+        """Return shared use of the device, and take it again after all jobs that wait for exclusive use."""
         if self._held is None or self._held.exclusive:
             return
         self._synchronise()
@@ -71,7 +71,7 @@ class Leases:
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
-        """Hold memory for timing within the block, as few jobs may at a time; take it before the device."""
+        """Hold memory for timing within the block; few jobs may at a time. Take it before the device."""
         if self._has_timing_memory:
             yield
             return
@@ -83,15 +83,15 @@ class Leases:
                 self._has_timing_memory = False
 
     def compiling(self) -> AbstractContextManager[float]:
-        """Have cores for compiling configurations within the block."""
+        """Hold cores for compiling configurations within the block."""
         return self._lease("compiling")
 
     def stoppable(self) -> AbstractContextManager[float]:
-        """Let exclusive holders of the device stop the candidate within the block."""
+        """Within the block exclusive holders of the device may stop the candidate."""
         return self._lease("stoppable")
 
     def stopped(self) -> AbstractContextManager[float]:
-        """Stop the candidate within the block."""
+        """Keep the candidate stopped within the block."""
         return self._lease("stopped")
 
     def stopped_s(self) -> float:

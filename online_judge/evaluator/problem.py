@@ -1,4 +1,4 @@
-"""A reference and what was found out about it, kept between the candidates for one problem."""
+"""A reference with known facts about it, kept between the candidates for one problem."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SAMPLE = 2**22
 
 
 class Problem:
-    """What all jobs on one reference share; each fact is found when it is first asked for.
+    """State that all jobs on one reference share; each fact is found when it is first needed.
 
-    A method that runs the reference raises :class:`ReferenceFailed` where that fails.
+    A method that runs the reference raises :class:`ReferenceFailed` if that fails.
     """
 
     def __init__(self, reference: Reference) -> None:
@@ -41,7 +41,7 @@ class Problem:
 
     @cached_property
     def returns_unwritten(self) -> bool:
-        """Whether the reference is seen to return floating elements that it never wrote."""
+        """Whether the reference returned floating elements that it never wrote."""
         try:
             calls = (
                 self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill)
@@ -49,7 +49,7 @@ class Problem:
             )
             usual, filled = ([widened(leaf).clone() for leaf in call.leaves] for call in calls)
         except (ReferenceFailed, cuda_driver.DriverError, torch.OutOfMemoryError):
-            return False  # it does not work on such memory, or there is too little
+            return False  # it fails on such memory, or there is too little
         pairs = list(zip(usual, filled, strict=False))
         return all(one.shape == other.shape for one, other in pairs) and any(
             bool((~one.isnan() & other.isnan()).any()) for one, other in pairs
@@ -138,7 +138,7 @@ class Problem:
         return found
 
     def looseness(self, tolerance: float | Tolerance) -> float:
-        """Return the tolerance of a typical element in standard deviations of the output; the loosest's."""
+        """Return a typical element's tolerance in standard deviations of its output; the largest of all."""
         return max(
             (
                 float(comparison.limits(torch.tensor(middle, dtype=torch.float64), tolerance, unit)) / spread
@@ -149,11 +149,11 @@ class Problem:
         )
 
     def is_loose(self, tolerance: float | Tolerance) -> bool:
-        """Return whether a tolerance says little: it exceeds a tenth of an output's standard deviation."""
+        """Return True if a tolerance says little: it exceeds a tenth of an output's standard deviation."""
         return self.looseness(tolerance) > _LOOSE
 
     def facts(self, tolerance: float | Tolerance) -> ProblemFacts:
-        """Return what makes results on this problem say little at this tolerance."""
+        """Return the facts that make results on this problem say little at this tolerance."""
         return ProblemFacts(
             trivial_answers=self.trivial_answers(tolerance),
             constant_inputs=self.constant_inputs,
@@ -184,10 +184,10 @@ class Problem:
     def is_steady(
         self, inputs: list[object], name: str, outputs: trees.Tree, tolerance: float | Tolerance
     ) -> bool:
-        """Say whether ``outputs`` stay within a tolerance when ``inputs`` are rounded as TF32 rounds.
+        """Return True if ``outputs`` stay within a tolerance when ``inputs`` are rounded to TF32.
 
-        Where they do not, a wrong output may be lower precision, magnified by a steep function, and says
-        nothing about a candidate. Half of the tolerance is left to rounding within the reference.
+        If not, a steep function may have magnified lower precision, so a wrong output says nothing about a
+        candidate. Half of the tolerance is left for rounding within the reference.
         """
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
         found = self._unless_refused(rounded, name)
@@ -202,7 +202,7 @@ class Problem:
         )
 
     def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
-        """Return what runs as the baseline."""
+        """Return the call that is timed as the baseline."""
         return self.reference.call(kind, self.reference.inputs(_TRIAL))
 
 
@@ -226,7 +226,7 @@ def _first_row(want: torch.Tensor) -> list[torch.Tensor]:
 
 
 def _middle_and_spread(leaf: torch.Tensor) -> tuple[float, float]:
-    """Return median size and standard deviation of finite elements; of a constant output the size twice."""
+    """Return median size and standard deviation of finite elements; twice the size for a constant output."""
     flat = widened(leaf.reshape(-1))
     if flat.numel() > _SAMPLE:
         generator = torch.Generator(device=flat.device).manual_seed(0)

@@ -1,14 +1,13 @@
-"""The long-lived process of one device slot: owns the problem, and alone finds the facts of verdicts.
+"""The long-lived process of one device slot: owns the problem and finds all facts of verdicts.
 
 It runs the reference, never the candidate. Its control channel carries the messages of
 :mod:`online_judge.protocol.messages`; all jobs of one process are for one reference.
 
-It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. What
-that code changes in the process can alter verdicts of this one problem and of no other.
+It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. Whatever
+that code changes in the process affects verdicts on this problem only.
 
-A module keeps the mode it is constructed in, on both sides: the reference's own ``eval()`` counts,
-none is added. Both sides are seeded alike before each call, and buffers such as running statistics
-are put back before each.
+On both sides a module keeps the mode in which it was constructed: the judge adds no ``eval()``. Both sides
+are seeded alike before each call, and buffers such as running statistics are put back before each.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ from online_judge.sandbox.process_spec import ProcessSpec
 log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**20
-"""Most that an answer of a candidate process may have."""
+"""Largest answer of a candidate process."""
 _ERROR_BYTES = 500
 _PROBLEMS_ON_CPU = 32
 """References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
@@ -70,7 +69,7 @@ _WORK: dict[messages.Operation, type[Sweep | Profiling | Evaluation]] = {
     "evaluate": Evaluation,
 }
 _IDLE_BYTES = 2 * 2**30
-"""Most that an evaluator holds between jobs where the GPU's memory is scarce."""
+"""Most memory that an evaluator holds between jobs if the GPU's memory is scarce."""
 
 
 class Evaluator:
@@ -86,7 +85,7 @@ class Evaluator:
         self._stopwatch = cache(Stopwatch)
         self._job: CandidateJob | None = None
         self._workload: tuple[Reference, int] | None = None
-        """Of the present job, once its reference is loaded."""
+        """The present job's reference and workload number, once the reference is loaded."""
 
     def serve(self) -> None:
         """Work until the gateway is gone."""
@@ -107,7 +106,7 @@ class Evaluator:
             self._control.send_json(Answer(result=result, workloads=self._workloads()).to_json())
 
     def _result(self, job: Job, fds: list[int]) -> Finding | Failure:
-        """Return what a job finds; an exception of the judge's own code is a finding about the judge."""
+        """Return a job's finding; an exception of the judge's own code becomes a failure of the judge."""
         try:
             if isinstance(job.request, ProblemRequest):
                 return self._check_problem(job, job.request)
@@ -116,7 +115,7 @@ class Evaluator:
             raise
         except ReferenceFailed as error:
             self._problems.clear()
-            # a sweep that finds no space, even alone, is no reason to refuse the problem
+            # a sweep without enough memory, even alone, is no reason to refuse the problem
             final = job.alone and job.op != "sweep"
             if isinstance(error, NotEnoughMemory) and not final:
                 return messages.NotEnoughMemory()
@@ -130,7 +129,7 @@ class Evaluator:
             return messages.Failed(kind="judge_failed", reason=text, broken=not self._synchronise())
 
     def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
-        candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
+        candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it may send no descriptors
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
@@ -196,7 +195,7 @@ class Evaluator:
         return problem
 
     def _workloads(self) -> tuple[Workload, ...]:
-        """Describe the workloads of the present job's problem; none where it has one."""
+        """Describe the workloads of the present job's problem; empty if it has only one."""
         if self._workload is None or len(self._workload[0].input_sets) < 2:
             return ()
         reference, present = self._workload
@@ -206,12 +205,12 @@ class Evaluator:
         )
 
     def _named(self, trouble: str) -> str:
-        """Return why the reference fails, with the workload where there are several."""
+        """Return why the reference fails, with the workload if there are several."""
         workloads = self._workloads()
         if self._workload is None or not workloads:
             return trouble
         present = workloads[self._workload[1]]
-        if present.hidden:  # what it raises may hold its shapes
+        if present.hidden:  # the message may contain its shapes
             return "the reference fails on a hidden workload"
         return f"workload {present.name!r}: {trouble}"
 
@@ -224,7 +223,7 @@ class Evaluator:
             yield
 
     def _is_tight(self) -> bool:
-        """Say whether over half of the GPU's memory is in use, so that nothing is kept in advance."""
+        """Return True if over half of the GPU's memory is in use; then nothing is kept for later jobs."""
         if not self._cuda:
             return False
         torch.cuda.empty_cache()
@@ -241,8 +240,8 @@ class Evaluator:
             self._job = None
         if self._cuda:
             if torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight():
-                self._problems.clear()  # another slot's job may need the memory
-                gc.collect()  # what failed may hold tensors in its frames
+                self._problems.clear()  # a job of another slot may need the memory
+                gc.collect()  # frames of an exception may hold tensors
             torch.cuda.empty_cache()
         return messages.Released()
 
@@ -258,21 +257,21 @@ class Evaluator:
 
 
 def _lacked_memory(ending: Ending) -> bool:
-    """Say whether too little memory may be the cause of a failure."""
+    """Return True if too little memory may be the cause of a failure."""
     if isinstance(ending, Raised) and ending.failure.status in (Status.LAUNCH, Status.CONSTRUCT):
         return memory_errors.explains_text(ending.failure.message)
     return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
-    """Be an evaluator; this process is inside its sandbox already, and ends here."""
+    """Run as an evaluator until the end of this process; the sandbox is already in force."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 0
     try:
         Evaluator(Channel(sock), spec).serve()
     except ChannelClosed:
         pass
-    except BaseException:  # noqa: BLE001 - it is replaced; its last words go to the log
+    except BaseException:  # noqa: BLE001 - it is replaced; the error goes to the log
         traceback.print_exc()
         status = 1
     sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""A candidate's profile: where a call's time goes, beside what the problem needs at least."""
+"""Profile a candidate: where a call's time goes, and the least that the problem needs."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from online_judge.protocol.shared_tensors import pack
 
 _TRIAL = "profile"
 _MAX_NAME = 80
-_LAUNCH_BOUND = 1.3  # wall time over GPU time from which the host is what limits a call
+_LAUNCH_BOUND = 1.3  # from this ratio of wall time to GPU time on, the host limits a call
 _WARP = 32
-_REGISTER_UNIT = 256  # registers are given to warps in portions of so many
-_WARP_UNIT = 4  # and to so many warps at a time
+_REGISTER_UNIT = 256  # registers are allocated to warps in portions of this size
+_WARP_UNIT = 4  # and to this many warps at a time
 _SHARED_UNIT = 128
-_SYSTEM_SHARED = 1024  # bytes that a thread block needs besides its own, since compute capability 8.0
+_SYSTEM_SHARED = 1024  # bytes that the system reserves per thread block, since compute capability 8.0
 # Thread blocks that a multiprocessor may hold, by compute capability; from the CUDA C++ Programming Guide,
 # table "Technical Specifications per Compute Capability".
 _BLOCKS = {(7, 0): 32, (8, 0): 32, (8, 9): 24, (9, 0): 32, (10, 0): 32, (12, 0): 24}
@@ -57,7 +57,7 @@ class Profiling(CandidateJob):
                 shared, parcel = pack(self._reference.inputs(_TRIAL), cuda=True)
                 self._kept.callback(shared.free)
                 order = Inspect(parcel, self._reference.call_seed(_TRIAL))
-                self._dialogue.ask(Stage.TIMING, order, [shared], tuning=True)  # starts the profiler
+                self._dialogue.ask(Stage.TIMING, order, [shared], tuning=True)  # this starts the profiler
             with self._holding(exclusive=True):
                 claim = self._dialogue.ask(Stage.TIMING, order, [shared])
         self._dialogue.clock("reference", Stage.TIMING.value)
@@ -68,7 +68,7 @@ class Profiling(CandidateJob):
 def profile_of(
     claim: Inspected, cost: Cost, hardware: str, device: object, request: EvaluationRequest
 ) -> Profile | None:
-    """Set what a candidate process claims of its calls against the least that the problem costs.
+    """Compare a candidate process's claims about its calls with the least that the problem needs.
 
     ``device`` are ``torch.cuda.get_device_properties``.
 
@@ -109,7 +109,7 @@ def profile_of(
 def _limits(
     gpu_us: float, wall_us: float, cost: Cost, peak: Peak | None, request: EvaluationRequest
 ) -> tuple[float | None, Bound | None]:
-    """Return the share of the roofline, and what limits a call."""
+    """Return the share of the roofline, and the limiting resource."""
     if peak is None:
         return None, None
     rate = peak.flops["half"]
@@ -143,14 +143,14 @@ def _resources(claim: object) -> dict[str, Resources]:
 
 
 def occupancy(registers: int, shared_bytes: int, warps: int, properties: object) -> float | None:
-    """Return resident warps as a share of the most that a multiprocessor may hold, however large the grid is.
+    """Return resident warps as a share of a multiprocessor's maximum, whatever the size of the grid.
 
     The formula is that of NVIDIA's CUDA Occupancy Calculator: thread blocks are limited by their number, by
     warps, by registers (given to warps of 32 threads in portions of 256, to four warps at a time) and by
     shared memory (in portions of 128 bytes, and 1 KiB more a block since compute capability 8.0).
 
-    Registers are those of a thread, bytes and warps those of a thread block. None where ``properties``, of
-    ``torch.cuda.get_device_properties``, lack what is needed.
+    Registers are those of a thread, bytes and warps those of a thread block. None if ``properties``, of
+    ``torch.cuda.get_device_properties``, lack a needed value.
     """
 
     def value(name: str) -> int:

@@ -1,4 +1,4 @@
-"""The reference module of a problem: the truth that candidates are compared with."""
+"""The reference module of a problem, with which candidates are compared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
 _DEFINED = ("Model", "get_inputs", "get_init_inputs")
-# a call that takes longer in its own precision has no oracle in double precision
+# a call that takes longer than this in its own precision gets no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
 _SLOW_ON_CPU_S = 1.0
 
@@ -36,7 +36,7 @@ class NotEnoughMemory(ReferenceFailed):
 
 
 class Seeds:
-    """Hidden seeds of one problem and request; who knows one cannot derive another."""
+    """Hidden seeds of one problem and request; nobody can derive one from another."""
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -49,16 +49,16 @@ class Seeds:
 class Reference:
     """A loaded reference with its weights, on its device and in its precision.
 
-    Any method that runs the reference's code raises :class:`ReferenceFailed` where that fails. ``trial``
+    Any method that runs the reference's code raises :class:`ReferenceFailed` if it fails. ``trial``
     names a call or its inputs and decides the seed.
 
     Attributes:
         fastest_s: wall time of the fastest call so far; infinite before the first.
         writes_inputs: whether a call of :meth:`outputs` was seen to change its inputs.
         aliases: whether an output was seen to share memory with an input.
-        oracle_kind: precision of the last oracle; None before one was asked for or where there is none.
-        weights: as constructed, in full precision: what a candidate's own construction is to equal.
-        input_sets: of the problem; ``inputs`` draws those of one.
+        oracle_kind: precision of the last oracle; None if there was none.
+        weights: as constructed, in full precision; a candidate's own construction should equal them.
+        input_sets: of the problem; ``inputs`` draws from one of them.
         tolerance: the problem's own, which replaces that of requests and the tiers; None for most.
         described_inputs: of the latest draw; empty before the first.
         masks_unwritten: whether outputs name the elements that were never written, which are 0.
@@ -79,10 +79,11 @@ class Reference:
     ) -> None:
         """Load and construct ``source``.
 
-        ``guard`` holds the device while the module is moved there; ``workload`` numbers its input sets. In
-        another direction than ``forward`` inputs end with upstream gradients, and outputs with gradients, see
-        :class:`online_judge.common.gradients.ForwardBackward`. The memory of parameters is that of ``like``,
-        which has the same source, seeds and dtype; what calls may change is this reference's own.
+        ``guard`` holds the device while the module is moved there; ``workload`` is the number of its input
+        set. In a direction other than ``forward`` inputs end with upstream gradients, and outputs with
+        gradients, see :class:`online_judge.common.gradients.ForwardBackward`. Parameters share the memory of
+        ``like``, which has the same source, seeds and dtype; everything that calls may change is this
+        reference's own.
         """
         self.seeds = seeds
         self.dtype = dtype
@@ -94,11 +95,11 @@ class Reference:
         self.masks_unwritten = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
-        self._plain = math.inf  # how many of the outputs are no gradients
+        self._plain = math.inf  # number of outputs that are not gradients
         self._upstream_forms: dict[object, list[torch.Tensor | None]] = {}
         self._compiled: dict[BaselineKind, Callable[..., object]] = {}
         self._replaced: tuple[torch.nn.Module, dict[str, torch.Tensor]] | None = None
-        held = guard() if cuda else contextlib.nullcontext()  # some modules run kernels when they are loaded
+        held = guard() if cuda else contextlib.nullcontext()  # some modules run kernels on import
         with held, blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
@@ -131,20 +132,20 @@ class Reference:
 
     @property
     def construct_seed(self) -> int:
-        """Seed under which ``Model`` and ``ModelNew`` are constructed; a candidate gets to know it."""
+        """Seed under which ``Model`` and ``ModelNew`` are constructed; candidates can see it."""
         return self.seeds.of("construct")
 
     def call_seed(self, trial: str | int) -> int:
-        """Return the seed set before a call, on both sides; a candidate process gets to know it."""
+        """Return the seed set before a call, on both sides; candidates can see it."""
         return self.seeds.of("call", trial)
 
     def inputs(self, trial: str | int) -> list[object]:
-        """Draw what a call is given: fresh inputs, and upstream gradients where it runs backward too."""
+        """Draw a call's arguments: fresh inputs, and upstream gradients if it runs backward too."""
         drawn = self.drawn(trial)
         return drawn if self.direction == "forward" else [*drawn, self._upstream(drawn, trial)]
 
     def drawn(self, trial: str | int) -> list[object]:
-        """Draw fresh inputs; floating tensors in the problem's dtype, others as they are."""
+        """Draw fresh inputs; floating tensors in the problem's dtype, others unchanged."""
         with blaming("get_inputs() fails"):
             made = self._make_inputs(self.seeds.of("inputs", trial))
             dtype = modules.DTYPES[self.dtype]
@@ -182,11 +183,11 @@ class Reference:
             return self._masked(tree)
 
     def oracle(self, inputs: list[object], trial: str | int) -> trees.Tree | None:
-        """Call the reference on ``inputs``, which stay, in double precision.
+        """Call the reference in double precision; ``inputs`` stay unchanged.
 
-        A module that refuses doubles, or is too slow or too large for them on a GPU, runs in single
-        precision without TF32; ``oracle_kind`` says which it was. None where memory does not suffice,
-        or where the outputs are drawn at random, which two precisions do not do alike.
+        A module that refuses doubles, or is too slow or too large for them on a GPU, runs in single precision
+        without TF32; ``oracle_kind`` says which. None if memory does not suffice, or if the outputs are
+        random, because two precisions draw different numbers.
         """
         self.oracle_kind = None
         if self.stochastic:
@@ -204,7 +205,7 @@ class Reference:
 
     @property
     def arithmetic(self) -> DtypeName:
-        """``dtype``; for ``native`` that of the narrowest weights, inputs and outputs, at most fp32."""
+        """``dtype``; for ``native`` the narrowest of weights, inputs and outputs, at most fp32."""
         if self.dtype != "native":
             return self.dtype
         halves = [dtype for dtype in self._dtypes if modules.is_half(dtype)]
@@ -212,15 +213,15 @@ class Reference:
 
     @cached_property
     def stochastic(self) -> bool:
-        """Whether the outputs depend on the seed of the call; found by two calls."""
+        """Whether the outputs depend on the seed of the call; two calls show it."""
         inputs = self.inputs("stochastic")
         first = self.outputs(oracles.copied(inputs), "stochastic")
         return oracles.differ(first, self.outputs(inputs, "stochastic again"))
 
     def emulated(self, inputs: list[object], trial: str | int, tier: Tier) -> trees.Tree | None:
-        """Call the reference on ``inputs``, which stay, with operands of all products rounded for ``tier``.
+        """Call the reference with operands of all products rounded for ``tier``; ``inputs`` stay unchanged.
 
-        None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
+        None if that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
         """
         modules.restore_buffers(self._model, self._buffers)
         with self._filled():
@@ -252,7 +253,7 @@ class Reference:
         return fresh
 
     def redraw(self, name: str | int) -> tuple[dict[str, torch.Tensor], int]:
-        """Let a ``Model`` that is constructed under another seed take the model's place.
+        """Replace the model by a ``Model`` constructed under another seed.
 
         Returns:
             Its weights by name, as in ``weights``, and the seed.
@@ -276,7 +277,7 @@ class Reference:
         self._put(self.weights)
 
     def call(self, kind: BaselineKind, inputs: list[object]) -> Callable[..., object]:
-        """Return what is timed as the baseline, to be called under ``torch.no_grad()``.
+        """Return the call that is timed as the baseline; call it under ``torch.no_grad()``.
 
         A compiled one is compiled once, by a call on copies of ``inputs``.
         """
@@ -293,7 +294,7 @@ class Reference:
         return self._compiled[kind]
 
     def begin(self, trial: str | int) -> None:
-        """Put buffers back and seed, as before each call of :meth:`outputs`."""
+        """Restore buffers and seed, as before each call of :meth:`outputs`."""
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(self.call_seed(trial))
 
@@ -306,20 +307,20 @@ class Reference:
             return costs.of_call(lambda: self._call(*given), given, held)
 
     def units(self, leaves: Sequence[torch.Tensor]) -> list[float]:
-        """Return the size of each output by which the absolute tolerance grows: 1 but for large gradients.
+        """Return the factor of the absolute tolerance of each output: 1 except for large gradients.
 
-        The size of a gradient grows with the number of terms that are summed in it.
+        A gradient grows with the number of terms that it sums.
         """
         return [
             1.0 if index < self._plain else max(1.0, variants.size(leaf)) for index, leaf in enumerate(leaves)
         ]
 
     def output_name(self, outputs: trees.Tree, index: int) -> str:
-        """Name one of the ``outputs`` of a call; empty where its index says enough."""
+        """Name one of the ``outputs`` of a call; empty if its index says enough."""
         return "" if self.direction == "forward" else gradients.names(outputs)[index]
 
     def _upstream(self, drawn: list[object], trial: str | int) -> list[torch.Tensor | None]:
-        """Draw a gradient for each output that has one; found out once for inputs of these shapes."""
+        """Draw a gradient for each output that has one; which ones do is found once per input shapes."""
         key = tuple((leaf.shape, leaf.dtype) for leaf in costs.leaves_of(drawn))
         if key not in self._upstream_forms:
             with blaming("forward() fails"):
@@ -357,7 +358,7 @@ class Reference:
         return trees.Tree(tree.shape, leaves, masks)
 
     def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
-        """Say whether double precision would take too long; a first call is given a second chance."""
+        """Return True if double precision would take too long; a first call gets a second chance."""
         limit_s = _SLOW_ON_GPU_S if self.cuda else _SLOW_ON_CPU_S
         if self.fastest_s > limit_s:
             self.outputs(oracles.copied(inputs), trial)
@@ -376,13 +377,13 @@ class Reference:
             self._buffers = modules.buffers_of(self._model)
 
     def _make_inputs(self, seed: int) -> list[object]:
-        if self.cuda:  # large inputs are made on the GPU where the module lets them
+        if self.cuda:  # large inputs are made on the GPU if the module permits it
             try:
                 with torch.device("cuda"):
                     modules.seed_everything(seed)
                     return list(self._draw())
             except torch.OutOfMemoryError:
-                raise  # made elsewhere they would be others, and have no more space
+                raise  # on the CPU they would differ, and have no more memory
             except Exception:  # noqa: BLE001 - a module that wants its inputs on the CPU
                 pass
         modules.seed_everything(seed)
@@ -415,7 +416,7 @@ def _own_tolerance(module: types.ModuleType) -> Tolerance | None:
 
 @contextlib.contextmanager
 def blaming(what: str) -> Iterator[None]:
-    """Turn whatever the reference raises into :class:`ReferenceFailed`."""
+    """Turn any exception of the reference into :class:`ReferenceFailed`."""
     try:
         yield
     except ReferenceFailed:

@@ -1,7 +1,7 @@
-"""Evaluate a candidate that is always right, before an evaluator gets its first order.
+"""Evaluate a candidate that is always right before an evaluator gets its first order.
 
-PyTorch loads each of its CUDA kernels when a process calls it for the first time: about 0.7 s for all that
-an evaluation calls (H200), which the first candidate of a new reference would wait for.
+PyTorch loads each of its CUDA kernels when a process first calls it. For all kernels of an evaluation this
+takes about 0.7 s (H200); without a rehearsal the first candidate of a new reference would wait for it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ def get_init_inputs():
 """
 _CANDIDATE = "import torch\n"
 _ERROR = 3e-4
-"""Relative, as of TF32 operands: the precision is graded to the end."""
+"""A relative error like that of TF32 operands, so that all tiers are graded."""
 
 
 class _RightCandidate(Dialogue):
-    """Answers itself; nobody's time runs."""
+    """Answers all orders itself; nobody's time runs."""
 
     def __init__(self, reference: Reference) -> None:
         self._reference = reference
@@ -79,7 +79,7 @@ class _RightCandidate(Dialogue):
 
 
 class _FreeDevice(Leases):
-    """A device that this process has to itself."""
+    """A device without leases."""
 
     def __init__(self) -> None:
         self._synchronise = lambda: None  # nobody else is to use it next

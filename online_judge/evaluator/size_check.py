@@ -1,7 +1,7 @@
-"""How large a reference is, found out before the CPU path runs it.
+"""Find out how large a reference is before the CPU path runs it.
 
-The reference is run on tensors without data in a child process; where that is not possible (its
-control flow depends on values), on real ones, with little memory and little time.
+A child process runs the reference on tensors without data. If that is impossible because its control flow
+depends on values, it runs on real ones, with limited memory and time.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _NO_MEMORY = f"it does not fit into {_MEMORY_BYTES / 2**30:.0f} GiB of memory"
 
 
 class _TooLarge(Exception):
-    """The reference is too large for the interpreter; the text says by which measure."""
+    """The reference is too large for the interpreter; the text names the limit."""
 
 
 class _WorkMeter(TorchDispatchMode):  # type: ignore[misc]
-    """Counts the elements that operations produce, and stops a run that makes too many."""
+    """Counts the elements that operations produce, and stops a run that produces too many."""
 
     def __init__(self, limit: float) -> None:
         super().__init__()
@@ -56,20 +56,20 @@ class _WorkMeter(TorchDispatchMode):  # type: ignore[misc]
 
 
 def warm_up() -> None:
-    """Import what the meters import when they are first used: two seconds that children then save."""
+    """Import what the meters need, once for all children: it takes two seconds."""
     importlib.import_module("torch._dynamo")
 
 
 def check(
     source: str, elements: int, work: float, *, hidden_workloads: str | None = None, workload: int = 0
 ) -> None:
-    """Return if one call does at most ``work`` operations and has at most so many ``elements``.
+    """Return if one call needs at most ``work`` operations and ``elements``, else raise.
 
-    These are in inputs (of one ``workload``), weights and outputs. All trouble but size is left for the
-    real run.
+    ``elements`` counts inputs (of one ``workload``), weights and outputs. Other failures are left to the real
+    run.
 
     Raises:
-        ReferenceFailed: it is too large, needs too much memory or time to find out, or ends its process.
+        ReferenceFailed: it is too large, or checking needs too much memory or time, or ends its process.
     """
     for real in (False, True):
         run = partial(_measure, source, hidden_workloads, workload, elements, work, real=real)
@@ -83,7 +83,7 @@ def check(
 def _measure(
     source: str, hidden_workloads: str | None, workload: int, elements: int, work: float, *, real: bool
 ) -> dict[str, str]:
-    """Run the reference once under the meters; ``{}`` is within limits."""
+    """Run the reference once under the meters; return ``{}`` if it is within the limits."""
     place = torch.device("cpu" if real else "meta")
     try:
         with torch.no_grad(), place, _WorkMeter(work), FlopCounterMode(display=False) as counter:
@@ -128,7 +128,7 @@ def _elements(value: object) -> int:
 
 
 def _measured_in_child(measure: Callable[[], dict[str, str]]) -> dict[str, str]:
-    """Measure in a forked child, which a reference may end or fill the memory of."""
+    """Measure in a forked child, because a reference may end its process or fill its memory."""
     read, write = os.pipe()
     parent = os.getpid()
     pid = os.fork()

@@ -1,4 +1,4 @@
-"""Single calls of a candidate on hidden inputs, compared with the reference."""
+"""Call a candidate on hidden inputs and compare it with the reference."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedBlocks, SharedTensors, lay_out, pack
 
 _POISON = 0xFF
-_TOLD_APART = 1e-3  # of the output's spread; results that are further apart differ for certain
+_TOLD_APART = 1e-3  # of the output's spread; results further apart certainly differ
 _NEARER = 0.2
-# how many times its elements' memory an output may span
+# an output may span this many times the memory of its elements
 _PADDING = 4
 _MAX_TEXT = 200
 
@@ -38,7 +38,7 @@ Strides = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Called:
-    """One call that gave what the reference gives.
+    """One call whose outputs equal the reference's.
 
     ``strides``, ``launches``, ``aliases``, ``reused`` and ``share`` are claims. ``changed`` holds the inputs
     after the call, if it changed them. ``grades`` and ``outputs`` are empty unless asked for.
@@ -67,7 +67,7 @@ class WrongValues(CandidateFailed):
 
 @dataclass(eq=False)
 class Trials:
-    """Calls one candidate; large memory that both share is freed call by call, the rest by :meth:`free`.
+    """Calls one candidate; large shared memory is freed after each call, the rest by :meth:`free`.
 
     Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`. When they return, the
     reference's time runs.
@@ -88,7 +88,7 @@ class Trials:
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
     def put_back(self) -> None:
-        """Take back what the last call shared; the candidate process must not use it any more."""
+        """Take back the last call's shared memory; the candidate process must not use it any more."""
         self._blocks.put_back()
 
     def free(self) -> None:
@@ -98,9 +98,9 @@ class Trials:
     def construct(
         self, *, load: bool, weights: dict[str, torch.Tensor] | None = None, seed: int | None = None
     ) -> bool:
-        """Have the candidate built; True where loading the weights changed those that it constructed.
+        """Have the candidate constructed; return True if loading the weights changed its own.
 
-        Weights and seed are by default those of the reference; ``load`` says whether the weights are loaded.
+        Weights and seed are the reference's by default; the weights are loaded only with ``load``.
         """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
@@ -127,7 +127,7 @@ class Trials:
         return answer.get("loaded") is True
 
     def tune(self, name: str) -> None:
-        """Have a first call made, in which kernels are compiled and tuned; its outputs are not looked at."""
+        """Have a first call made, in which kernels are compiled and tuned; its outputs are ignored."""
         with self._guard():
             self.use_reference_time()
             sent, parcel = self._share(self._reference.inputs(name))
@@ -153,14 +153,14 @@ class Trials:
 
         Args:
             name: of the call, which decides its seed.
-            inputs: by default those that the reference draws under ``name``, which a graded call needs; the
+            inputs: by default the reference draws them under ``name``, as a graded call requires; the
                 reference may change them.
-            mode: what the candidate process is to observe.
-            graded: whether the precision is to be found out.
-            kept: whether the outputs are wanted.
-            scale: by how much the absolute tolerance of each output grows.
-            rival: outputs that would be wrong although they may lie within the tolerance.
-            expected: the reference's outputs where they are known from an equal call.
+            mode: what the candidate process observes.
+            graded: whether to grade the precision.
+            kept: whether to return the outputs.
+            scale: factor on the absolute tolerance of each output.
+            rival: outputs that are wrong even if they lie within the tolerance.
+            expected: the reference's outputs, if known from an equal call.
 
         Raises:
             WrongValues: its outputs have wrong values.
@@ -172,7 +172,7 @@ class Trials:
         sent, parcel = self._share(inputs)
         expected = self._reference.outputs(inputs, name) if expected is None else expected
         if self._cuda:
-            torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
+            torch.cuda.empty_cache()  # free the reference's intermediate memory for the candidate
         places, nbytes = lay_out(expected.leaves, contiguous=True)
         received = self._blocks.take(nbytes)
         received.fill(_POISON, nbytes)
@@ -234,12 +234,12 @@ class Trials:
 
 
 def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:
-    """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
+    """Compare the claimed structure, shapes and dtypes, which the data must confirm; return the strides."""
     claimed: object = answer.get("leaves")
     structure = expected.signature()
     if answer.get("structure") != structure or not isinstance(claimed, list):
         raise _wrong_form("structure", structure, answer.get("structure"))
-    claimed += [None] * len(expected.leaves)  # what it does not claim is wrong
+    claimed += [None] * len(expected.leaves)  # a missing claim is wrong
     pairs = list(zip(claimed, expected.leaves, strict=False))
     several = len(pairs) > 1
     for index, (claim, want) in enumerate(pairs):
@@ -268,7 +268,7 @@ def _wrong_form(
 def _nearer(
     got: Sequence[torch.Tensor], rival: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]
 ) -> bool:
-    """Say whether outputs are by far nearer to the rival ones than to what is expected."""
+    """Return True if outputs are far nearer to the rival ones than to the expected ones."""
     for leaf, other, want in zip(got, rival, expected, strict=True):
         from_want, from_other = deviation.error(leaf, want).rms, deviation.error(leaf, other).rms
         if from_want > _TOLD_APART and from_other < _NEARER * from_want:
@@ -277,7 +277,7 @@ def _nearer(
 
 
 def _same(parcel: Parcel, shared: SharedTensors, inputs: list[object]) -> bool:
-    """Say whether what was sent still is what ``inputs`` hold."""
+    """Return True if the sent tensors still equal ``inputs``."""
     return all(
         costs.same_bits(shared.view(place), leaf)
         for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
@@ -285,7 +285,7 @@ def _same(parcel: Parcel, shared: SharedTensors, inputs: list[object]) -> bool:
 
 
 def _strides(claim: object, want: torch.Tensor) -> tuple[int, ...]:
-    """Return the strides that a candidate process claims of an output; usual ones where they cannot be."""
+    """Return the strides that a candidate process claims of an output; contiguous ones if impossible."""
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():
         return usual

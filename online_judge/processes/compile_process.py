@@ -1,10 +1,10 @@
 """The single-use process that compiles one candidate's launches; it sees shapes, never data.
 
-Over its socket it sends :class:`Ready` and gets the fields of an :class:`EvaluationRequest` that it needs. It
-sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last ``{"end": {}}``, with PTX
-by kernel under ``asm`` where it was asked for, ``{"end": {"failed": {...}}}`` or ``{"end":
-{"reference_failed": reason}}``. The last can be trusted only before the first stage: from then on the
-candidate's code runs here.
+Over its socket it sends :class:`Ready` and receives the needed fields of an :class:`EvaluationRequest`. It
+sends ``{"stage": ...}`` for each stage of the candidate that it enters. Last it sends ``{"end": {}}``, with
+PTX by kernel under ``asm`` if requested, ``{"end": {"failed": {...}}}`` or ``{"end": {"reference_failed":
+reason}}``. A failure of the reference counts only before the first stage: after that the candidate's code
+runs here.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 MAX_ASM_CHARS = 4 * 2**20
-# imported when torch first works out a shape in Python, which takes over a second
+# torch imports it when it first computes a shape in Python; that takes over a second
 _USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
 
 
 @dataclass(eq=False)
 class CompileProcess:
-    """Calls one candidate once, with every launch compiled and none executed."""
+    """Calls one candidate once; every launch is compiled, none is executed."""
 
     _channel: Channel
     _spec: ProcessSpec
@@ -78,12 +78,12 @@ class CompileProcess:
                 end["asm"] = self._gate.ptx(MAX_ASM_CHARS)
         except ChannelClosed:
             raise
-        except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
+        except BaseException as error:  # noqa: BLE001 - sys.exit counts as the candidate's failure
             outcome = classification.describe(error, self._stage, self._file, cuda=False)
         self._channel.send_json({"end": end if outcome is None else {"failed": outcome.to_json()}})
 
     def _reference(self, request: EvaluationRequest) -> tuple[Reference, list[object]]:
-        """Load the reference and its inputs; one that asks for values gets them, and they are dropped."""
+        """Load the reference and its inputs without data; values that it needs are computed, then dropped."""
 
         def load() -> tuple[Reference, list[object]]:
             source, dtype, direction = request.original_model_src, request.dtype_str, request.direction
@@ -119,7 +119,7 @@ class CompileProcess:
 
 
 def warm_up() -> None:
-    """Import, in the fork server, what each compile process needs; starts no CUDA."""
+    """Import in the fork server what each compile process needs; do not start CUDA."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in _USED_LATER:

@@ -1,4 +1,4 @@
-"""What the judge's software and its GPUs offer and how it measures, found out once at its start."""
+"""Facts about the judge's software, GPUs and measurements, collected once at its start."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _versions() -> dict[str, str]:
 
 
 def stated() -> SoftwareFacts:
-    """Return what clients are told of the judge's software."""
+    """Return the facts about the judge's software for clients."""
     policies: tuple[Tf32Policy, ...] = get_args(Tf32Policy)
     return SoftwareFacts(
         versions=_versions(),
@@ -84,7 +84,7 @@ def stated() -> SoftwareFacts:
 
 
 def device_facts(properties: object) -> DeviceFacts:
-    """Describe the GPU with these ``torch.cuda.get_device_properties``; what they lack stays absent."""
+    """Describe the GPU with these ``torch.cuda.get_device_properties``; missing ones stay absent."""
 
     def value(name: str) -> int | None:
         return int(getattr(properties, name, 0) or 0) or None
@@ -126,7 +126,7 @@ def _extra() -> list[str]:
 
 
 def _public(module: str) -> list[str]:
-    """Return a module's public names without modules, which may be imported later; [] if it is none."""
+    """Return a module's public names except submodules, whose import varies; [] if it is not a module."""
     try:
         held = vars(importlib.import_module(module))
     except ImportError:
@@ -135,7 +135,7 @@ def _public(module: str) -> list[str]:
 
 
 def _parameters() -> dict[str, str]:
-    """Return the parameters of the language's functions, without those that the compiler fills in."""
+    """Return the parameters of the language's functions, except those that the compiler fills in."""
     found = {}
     for name in _public("triton.language"):
         function = getattr(tl, name)

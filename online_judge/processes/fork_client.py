@@ -35,10 +35,10 @@ class ForkServerLost(Exception):
 
 
 class ForkClient:
-    """Owner of the fork server process and of the judge's temporary folder; safe to call from threads."""
+    """Owner of the fork server process and of the judge's temporary folder; thread-safe."""
 
     def __init__(self, required: read_back.Level = "none") -> None:
-        """Start nothing yet; ``required`` is the lowest level of sandbox that is accepted."""
+        """Start nothing yet; ``required`` is the lowest accepted sandbox level."""
         self.home = Path()  # the temporary folder
         self.software = SoftwareFacts()
         self._required = required
@@ -76,7 +76,7 @@ class ForkClient:
 
     def make_folder(self) -> str:
         folder = self.home / f"job-{next(self._numbers)}"
-        folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been removed
+        folder.mkdir(mode=0o700, parents=True)  # the judge's temporary folder may have been removed
         return str(folder)
 
     def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
@@ -102,23 +102,23 @@ class ForkClient:
 
     @property
     def in_force(self) -> dict[str, object] | None:
-        """Return the sandbox of the latest candidate, see :meth:`around`; None before the first."""
+        """Return the sandbox of the latest candidate as :meth:`around` does; None before the first."""
         return self.around(self._sandbox)
 
     def around(self, sandbox: dict[str, object] | None) -> dict[str, object] | None:
-        """Return a candidate's sandbox as verdicts show it: the same for all, with the evaluators' level."""
+        """Return a candidate's sandbox as verdicts show it, with the evaluators' level."""
         if sandbox is None:
             return None
         return sandbox | {"uid": sandbox.get("uid") is not None, "evaluator": self._evaluator_level}
 
     @property
     def generation(self) -> int:
-        """Return the number of the fork server, present or next; it grows when one dies."""
+        """Return the number of the present or next fork server; it grows when one dies."""
         process = self._process
         return self._starts + (process is None or process.poll() is not None)
 
     def gpus(self) -> list[DeviceFacts]:
-        """Ask a child that may touch CUDA what the CUDA devices are."""
+        """Find the CUDA devices in a child process that may touch CUDA."""
         read, write = os.pipe()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
@@ -157,7 +157,7 @@ class ForkClient:
             self._home_lock = -1
 
     def _ensure(self) -> tuple[subprocess.Popen[bytes], Channel]:
-        """Return the fork server and its channel; start one if none is alive."""
+        """Return the fork server and its channel; start a new one if it is dead."""
         if self._closed:
             raise ForkServerLost("the judge is closing")
         if self._process is not None and self._channel is not None:

@@ -31,10 +31,11 @@ _PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator")
 
 
 class ForkServer:
-    """Answers fork orders on one channel until it closes; leaves no process behind.
+    """Obeys fork orders from one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``candidate`` (a process with its supervisor; descriptors: its
-    socket and the lifeline) and ``gpus`` (descriptor: where they go). The answer is the new process's id.
+    Orders are JSON objects with an ``op``: ``candidate`` (start a process with its supervisor; descriptors:
+    its socket and the lifeline) and ``gpus`` (report the GPUs; descriptor: for the report). The answer is the
+    new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
@@ -73,7 +74,7 @@ class ForkServer:
                 if order["op"] == "gpus":
                     _report_gpus(order["environment"], fds[0])
                 _supervise(ProcessSpec(**order["spec"]), fds[0], fds[1], self._helpers)
-            except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
+            except BaseException:  # noqa: BLE001 - a child must not continue as a second fork server
                 traceback.print_exc()
             finally:
                 os._exit(1)
@@ -107,7 +108,7 @@ def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: Warm
         helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
         mains[spec.role](sock, spec)
 
-    run_on(spec.cores)  # it may run before others: not on the cores for timing
+    run_on(spec.cores)  # supervisors have a high priority: keep them off the cores for timing
     supervisor.supervise(main_of_role, process_end, lifeline, process_spec.wanted(spec))
 
 
@@ -125,16 +126,16 @@ def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
 
 
 def _import_everything() -> SoftwareFacts:
-    """Import what the children need, before they are forked; return what clients are told of it."""
+    """Import what the children need before they are forked; return the facts for clients."""
     from online_judge.evaluator import size_check
     from online_judge.processes import compile_process, environment
 
-    for package in _PRELOADED:  # processes do not see this repository's files
+    for package in _PRELOADED:  # sandboxed processes do not see this repository's files
         path = [str(Path(__file__).resolve().parents[1] / package)]
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
     compile_process.warm_up()
-    if not has_driver():  # with a GPU nothing checks the size of references
+    if not has_driver():  # only needed without a GPU: with one, reference sizes are not checked
         size_check.warm_up()
     return environment.stated()
 
@@ -147,14 +148,14 @@ def main(argv: list[str]) -> None:
     linux.set_process_name("judge-fork")
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
-    gc.disable()  # nothing that imports make is garbage: looking for it would take a quarter of their time
+    gc.disable()  # imports make no garbage; collecting would take a quarter of their time
     software = _import_everything()
     if building is not None:
         preload()
     helpers = WarmCache() if building is None else building.result()
     linux.forbid_inspection()
     cgroups.sweep()
-    gc.freeze()  # in children, memory that nobody writes to stays shared
+    gc.freeze()  # children share memory that nobody writes to
     gc.enable()
     ForkServer(control, argv[1], helpers).serve(software)
 

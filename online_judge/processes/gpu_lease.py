@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
-"""After one job of a problem ran out of memory, so many of its next jobs run alone."""
+"""Number of jobs of a problem that run alone after one of its jobs ran out of memory."""
 _TIMINGS: Final = 3
 """Jobs that hold memory for timing: one is timed, one has its inputs ready, one has its outputs compared.
 
@@ -41,15 +41,15 @@ _compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP,
 """Sweeps that compile, of all devices: they share the machine's cores."""
 _WAKE_S: Final = 1.0
 _MOST_TAKEN: Final = 8
-_MOST_WAITING: Final = 64  # messages of an evaluator that are not obeyed yet; one that is honest waits itself
+_MOST_WAITING: Final = 64  # most unanswered messages of an evaluator; an honest one waits for each answer
 _RETURN_S: Final = 5.0
 _ONCE: Final = ("timing_memory", "compiling", "stoppable", "stopped")
-"""Modes that an evaluator may hold only once: a second lease would wait for the first, or end it early."""
+"""Modes of which an evaluator may hold one lease: a second would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
 
 class Cancelled(Exception):
-    """No client waits for the result any more."""
+    """No client needs the result any more."""
 
 
 class NotEnoughMemory(Exception):
@@ -65,7 +65,7 @@ class GpuLeases:
 
     def __init__(self, path: str | Path) -> None:
         """Use ``path``, and files whose names begin with it, as locks; create those that are missing."""
-        # called before a job runs alone: each frees memory that a slot keeps between jobs
+        # called before a job runs alone; each frees a slot's memory between jobs
         self.on_alone: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
@@ -83,7 +83,7 @@ class GpuLeases:
 
     @contextmanager
     def claim(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
-        """Let one job use the device within the block, beside other jobs or alone; yield whether alone.
+        """Let one job use the device within the block, beside other jobs or alone; yield True if alone.
 
         Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named runs alone.
         Raises Cancelled if ``cancelled`` is set before the job begins.
@@ -118,12 +118,12 @@ class GpuLeases:
                 self._condition.notify_all()
 
     def remember(self, problem: str) -> None:
-        """Let the next jobs of a problem run alone: one found too little memory beside others."""
+        """Let the next jobs of a problem run alone, because one lacked memory beside others."""
         with self._condition:
             self._large[problem] = _REMEMBERED
 
     def forget(self, problem: str) -> None:
-        """Let jobs of a problem run beside others again: the candidate was at fault, not its problem."""
+        """Let jobs of a problem run beside others again, because the candidate was at fault."""
         with self._condition:
             self._large.pop(problem, None)
 
@@ -168,7 +168,7 @@ class GpuLeases:
             yield time.monotonic() - begin
 
     def wake(self, root: int) -> None:
-        """Let processes below ``root`` go on if another judge was killed while it had them stopped."""
+        """Resume processes below ``root`` if a judge that had stopped them was killed."""
         with _open(self._path) as lock, contextlib.suppress(BlockingIOError):  # they may be stopped now
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
             linux.go_on([pid for pid in linux.descendants(root) if linux.is_stopped(pid)])
@@ -183,8 +183,8 @@ class GpuLeases:
     def _locked(self, *, exclusive: bool) -> Iterator[None]:
         """Hold the device's file lock within the block.
 
-        All callers pass a turnstile lock first, and leave it once they have the device's lock. So a caller
-        that waits for exclusive use keeps out all later callers, and neither kind starves the other.
+        Each caller takes a turnstile lock first and releases it once it has the device's lock. So a caller
+        that waits for exclusive use blocks all later callers, and neither kind starves the other.
         """
         with _open(self._path) as lock:
             with _open(self._turnstile) as turn:
@@ -195,7 +195,7 @@ class GpuLeases:
                 with self._others_stopped() if exclusive else nullcontext():
                     yield
             finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # also where a forked child has the descriptor
+                fcntl.flock(lock, fcntl.LOCK_UN)  # even if a forked child has the descriptor
 
     @contextmanager
     def _others_stopped(self) -> Iterator[None]:
@@ -207,10 +207,10 @@ class GpuLeases:
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:
                 file.write(_SECONDS.pack(total))
-            linux.go_on(stopped)  # after the account: a process that goes on may say so at once
+            linux.go_on(stopped)  # update the account first: a resumed process may report at once
 
     def _stoppable(self) -> list[int]:
-        """Return the process ids of the registry; remove those that a dead judge has left there."""
+        """Return the process ids in the registry; remove those of dead judges."""
         found = []
         for name in os.listdir(self._registry):
             entry = os.path.join(self._registry, name)
@@ -225,29 +225,29 @@ class GpuLeases:
 
 
 class LeaseServer:
-    """The gateway's side of one evaluator's leases: takes and returns them as its messages ask, in a thread.
+    """The gateway's side of one evaluator's leases: a thread takes and returns them on request.
 
-    What is no :class:`Lease` ends all leases of this evaluator, and so does a second lease of a mode in
-    ``_ONCE``, and one that stops processes where there is no candidate.
+    All leases of the evaluator end if it sends anything but a :class:`Lease`, asks for a second lease of a
+    mode in ``_ONCE``, or for one that stops processes when there is no candidate.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0  # process id of the candidate's; processes below it are stopped
-        self.failed = False  # whether all leases have ended; the evaluator must end too
+        self.supervisor = 0  # process id of the candidate's supervisor; processes below it are stopped
+        self.failed = False  # whether all leases have ended, so that the evaluator must end too
         self._device = device
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | threading.Event | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()  # of the seconds waited
+        self._lock = threading.Lock()  # guards the waits
         self._taken: list[tuple[Mode, ExitStack]] = []
         self._closed = False
-        self.waits: dict[str, float] = {}  # seconds for which the evaluator waited, by mode
+        self.waits: dict[str, float] = {}  # seconds waited, by mode
         self._waiting_for = ""
         self._waiting_since: float | None = None
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
-        """Queue one message of the evaluator and return; raises ChannelClosed where it has sent too many."""
+        """Queue one message of the evaluator and return; raises ChannelClosed if it has sent too many."""
         if self._asked.qsize() >= _MOST_WAITING:
             raise ChannelClosed("it asks for leases without end")
         with self._lock:
@@ -257,7 +257,7 @@ class LeaseServer:
         self._asked.put(message)
 
     def are_returned(self) -> bool:
-        """Whether the evaluator holds none and waits for none, once its messages so far are obeyed."""
+        """Whether the evaluator, after its messages so far, holds no lease and waits for none."""
         obeyed = threading.Event()
         self._asked.put(obeyed)
         return not self.failed and obeyed.wait(_RETURN_S) and not self._taken and not self.failed
@@ -269,7 +269,7 @@ class LeaseServer:
             return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
 
     def close(self) -> None:
-        """Return all leases, a pending one once it is granted; the evaluator must be gone."""
+        """Return all leases, and a pending one once it is granted; the evaluator must be gone."""
         self._closed = True
         self._asked.put(None)
 
@@ -288,7 +288,7 @@ class LeaseServer:
             self._end_wait()
 
     def _next(self) -> Mapping[str, Any] | threading.Event | None:
-        """Return the next message; a candidate that others may stop is woken if its stopper was killed."""
+        """Return the next message; wake a stoppable candidate if the judge that stopped it was killed."""
         while True:
             wakes = "stoppable" in (mode for mode, _ in self._taken)
             with contextlib.suppress(queue.Empty):

@@ -1,4 +1,4 @@
-"""Processes that are started in advance, so that no evaluation waits for a process or for CUDA to start."""
+"""Processes started in advance, so that no evaluation waits for a process or for CUDA to start."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class StartFailed(JudgeError):
 
 @dataclass(eq=False)
 class Pool:
-    """Processes of one device and role that wait for an order; safe to call from threads.
+    """Processes of one device and role that wait for an order; thread-safe.
 
-    A process's first message, sent before it has seen a candidate, is :class:`Ready`. A process starts
-    only while nothing is timed. Until it is ready, it is stopped whenever something is timed: no start of
+    A process's first message, sent before it has seen a candidate, is :class:`Ready`. A process starts only
+    while nothing is timed, and until it is ready it is stopped whenever something is timed. So no start of
     CUDA disturbs a timing.
     """
 
     _forks: ForkClient
-    _spec: ProcessSpec  # of each process, without its folders
-    _target: int  # how many are kept ready; with 0 each starts on demand
-    _leases: GpuLeases | None = None  # of the device; None if no start disturbs a timing
+    _spec: ProcessSpec  # spec of each process, without its folders
+    _target: int  # number kept ready; with 0 each starts on demand
+    _leases: GpuLeases | None = None  # of the device; None if nothing is timed
     _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
     _ready: deque[ProcessHandle] = field(default_factory=deque, init=False)
     _starting: set[threading.Thread] = field(default_factory=set, init=False)
@@ -63,7 +63,7 @@ class Pool:
             self._refill()
 
     def take(self, cancelled: threading.Event, build_dir: str | None = None) -> ProcessHandle:
-        """Return a process, which the caller owns from now on; one with ``build_dir`` is started now.
+        """Return a process, which then belongs to the caller; one with ``build_dir`` is started now.
 
         Raises Cancelled, ForkServerLost or StartFailed after two starts, and JudgeError.
         """
@@ -71,7 +71,7 @@ class Pool:
             return self._start_in_two_attempts(build_dir)
         with self._changed:
             if not self._takers:
-                self._failure = None  # of a start that nobody waited for: try again
+                self._failure = None  # from a start that nobody waited for: try again
             self._takers += 1
             try:
                 while not cancelled.is_set():
@@ -90,7 +90,7 @@ class Pool:
                 self._refill()
 
     def lives(self, process: ProcessHandle) -> bool:
-        """Return whether a process lives; one of a dead fork server counts as dead before it ends."""
+        """Return True if a process lives; one of a dead fork server counts as dead before it ends."""
         return process.alive and process.generation == self._forks.generation
 
     def close(self) -> None:
@@ -157,7 +157,7 @@ class Pool:
         with contextlib.ExitStack() as while_it_starts:
             try:
                 shared = self._leases.take("shared") if self._leases else contextlib.nullcontext()
-                with shared, process_end, supervisors_end:  # it starts CUDA as soon as it is forked
+                with shared, process_end, supervisors_end:  # it starts CUDA right after the fork
                     pid = self._forks.fork_process(process_end.fileno(), supervisors_end.fileno(), spec)
                     if self._leases:
                         while_it_starts.enter_context(self._leases.take("stoppable", pid, "shared"))
@@ -168,7 +168,7 @@ class Pool:
                 raise
             process = ProcessHandle(connection, lifeline, pid, Path(spec.folder), generation)
             try:
-                # this message comes first; the supervisor's next one reports the process's end
+                # the first message; the supervisor's next one reports the process's end
                 sandbox = process.sandbox(_START_S)
                 if sandbox is not None:
                     self._forks.note_sandbox(sandbox, spec.role)

@@ -1,4 +1,4 @@
-"""A process under its supervisor, as the gateway sees it."""
+"""The gateway's handle of a process under its supervisor."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProcessHandle:
     """One process under its supervisor; the owner of the handle ends it."""
 
     connection: socket.socket  # the gateway's end of its socket
-    lifeline: socket.socket  # readable when its supervisor has reported its end
+    lifeline: socket.socket  # readable once its supervisor has reported its end
     supervisor: int  # process id of its supervisor
     folder: Path  # its private folder
     generation: int = 0  # of the fork server, see :attr:`ForkClient.generation`
@@ -40,9 +40,9 @@ class ProcessHandle:
 
     @property
     def alive(self) -> bool:
-        """Return whether it waits for an order: it has not ended, says nothing, and no signal has stopped it.
+        """Return True if it waits for an order: it has not ended, sends nothing and is not stopped.
 
-        Its end closes the connection at once; its supervisor reports the end later.
+        Its end closes the connection at once; its supervisor's report follows later.
         """
         return not is_readable(0, self.lifeline, self.connection) and not self.stopped
 
@@ -57,9 +57,9 @@ class ProcessHandle:
         return self._sandbox
 
     def end(self, *, seems_dead: bool = False) -> ProcessEnd:
-        """Kill it and all that it started, and remove its folder; return when that is done.
+        """Kill it and all that it started, remove its folder, and return its report.
 
-        With ``seems_dead`` the supervisor first gets time to notice how the process died.
+        With ``seems_dead`` the supervisor first gets time to find out how the process died.
         """
         self.connection.close()
         with self.lifeline:

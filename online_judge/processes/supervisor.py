@@ -30,14 +30,14 @@ _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 def supervise(
     main: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
 ) -> NoReturn:
-    """Fork a process into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
+    """Fork a process into its sandbox, wait for its end or an order to end it, kill its tree, report, exit.
 
-    Where permitted, the supervisor has a higher priority than ordinary processes, so that a fork bomb does
-    not delay it. The candidate keeps the priority of the reference: both are timed.
+    If permitted, the supervisor has a higher priority than ordinary processes, so that a fork bomb does not
+    delay it. The candidate keeps the reference's priority, because both are timed.
 
     Runs in a fresh child of the fork server. ``main`` is the process's main function, ``process_end`` its
-    socket. Closing the lifeline, or sending anything over it, is the order to end the process. Two messages
-    go back over it:
+    socket. To end the process, the gateway closes the lifeline or sends anything over it. The supervisor
+    sends two messages over it:
 
     - before ``main`` is called, ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`;
     - when all processes are gone, ``{"how", "printed", "out_of_memory", "orphans", "died"}``, see
@@ -51,7 +51,7 @@ def supervise(
     linux.die_with_parent(signal.SIGTERM, os.getppid())
     me = os.getpid()
     plan = confinement.prepare(wanted)
-    if plan.group is not None and plan.group.counts_tasks:  # then it can count tasks at little cost
+    if plan.group is not None and plan.group.counts_tasks:  # so that it can count tasks cheaply
         linux.run_first()
     init = _fork_init(me) if "pids" not in wanted.without else None
     log_read, log_write = os.pipe()
@@ -62,7 +62,7 @@ def supervise(
     if pid == 0:
         _become_process(main, process_end, log_write, theirs.detach(), plan, me)
     if plan.group is not None:
-        plan.group.take(pid)  # about 10 ms; the process enters its other layers meanwhile
+        plan.group.take(pid)  # about 10 ms, while the process enters its other layers
     theirs.close()
     os.close(log_write)
     os.close(process_end)
@@ -89,7 +89,7 @@ def supervise(
             crowded = True
             break
     linux.run_first()
-    # killed first: what still runs then are orphans
+    # killed first: processes that still run are orphans
     ended = status is not None or (not crowded and _kill(pid))
     orphans = _orphans(me, pid) if ended else 0
     if init is not None:
@@ -139,7 +139,7 @@ def _read_log(fd: int, tail: bytearray) -> bool:
 def _kill(child: int) -> bool:
     """Kill a child, at a raised priority; return whether it ended within ``_DEATH_S``.
 
-    Beside a fork bomb a process of ordinary priority may take seconds to die.
+    Beside a fork bomb, a process of ordinary priority may take seconds to die.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
@@ -150,8 +150,8 @@ def _kill(child: int) -> bool:
 def _end_init(init: _Init) -> None:
     """Let the init process kill all others of its namespace, and end.
 
-    Killed itself, it would free its memory first, and for that wait for locks that all forks share: beside
-    hundreds of them for a minute, in which they go on forking.
+    If it were killed itself, it would free its memory first and wait for locks that all forks share. Beside
+    hundreds of forks this takes a minute, in which they go on forking.
     """
     linux.run_first(init.pid)
     os.close(init.held)
@@ -162,7 +162,7 @@ def _end_init(init: _Init) -> None:
 
 
 def _ended(child: int) -> bool:
-    """Wait for the end of a child, at most ``_DEATH_S``; return whether it came."""
+    """Wait at most ``_DEATH_S`` for the end of a child; return True if it ended."""
     deadline = time.monotonic() + _DEATH_S
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(child, os.WNOHANG)[0] == 0:
@@ -173,7 +173,7 @@ def _ended(child: int) -> bool:
 
 
 def _is_crowded(supervisor: int, group: Group | None) -> bool:
-    """Return whether there are too many processes; ask the control group first, ``/proc`` is slower."""
+    """Return True if there are too many processes; ``/proc`` is slower than the control group."""
     tasks = group.tasks() if group is not None else None
     if tasks is not None and tasks <= MAX_PROCESSES:
         return False
@@ -182,15 +182,15 @@ def _is_crowded(supervisor: int, group: Group | None) -> bool:
 
 class _Init(NamedTuple):
     pid: int
-    held: int  # the end of a pipe that stays open as long as the namespace shall live
+    held: int  # pipe end that stays open for the life of the namespace
 
 
 def _fork_init(supervisor: int) -> _Init:
-    """Fork the init process of the process namespace, which adopts orphans; its end kills everything there.
+    """Fork the init process of the process namespace; it adopts orphans, and its end kills all others.
 
-    It ends with the supervisor, even one that is killed: then the pipe between them closes. The next process
-    there gets a number that is unique among namespaces: CUDA takes memory of a process with the same number
-    for its own, and refuses to open it. Without a namespace it does nothing.
+    It ends with the supervisor, even a killed one, because the pipe between them closes. The next process
+    there gets a number that is unique among namespaces: if a process with the same number exported memory,
+    CUDA would take that memory for its own and refuse to open it. Without a namespace nothing happens.
     """
     watch, held = os.pipe()
     numbered, done = os.pipe()
@@ -214,25 +214,25 @@ def _fork_init(supervisor: int) -> _Init:
         linux.die_with_parent(signal.SIGKILL, supervisor)
         os.read(watch, 1)
         if os.getpid() == 1:
-            os.kill(-1, signal.SIGKILL)  # all others of its namespace, also those that are being forked
+            os.kill(-1, signal.SIGKILL)  # kills all others of its namespace, also those being forked
     finally:
         os._exit(0)
 
 
 def _open_gate(gate: socket.socket, plan: Plan, pid: int, lifeline: Channel) -> None:
-    """Read back and report the sandbox of a process that says it is ready, and let it go on."""
+    """Read back and report the sandbox of a process that says it is ready, and let it continue."""
     with gate:
         word = gate.recv(1)
         if not word:
             return
-        with contextlib.suppress(OSError, ChannelClosed):  # it was just killed, or nobody waits for it
+        with contextlib.suppress(OSError, ChannelClosed):  # killed just now, or nobody waits
             sandbox = read_back.read_back(plan, pid, landlocked=word == _LOCKED)
             lifeline.send_json({"sandbox": sandbox})
             gate.sendall(_GO)
 
 
 def _orphans(supervisor: int, process: int) -> int:
-    """Count processes that still run although the one that started them has ended."""
+    """Count running processes whose starter has ended."""
     tree = linux.process_tree()
     own = [child for child in tree.get(supervisor, ()) if child != process]
     inits = [child for child in own if linux.process_name(child) == INIT]
@@ -242,7 +242,7 @@ def _orphans(supervisor: int, process: int) -> int:
 
 
 def wake_on_child_end() -> int:
-    """Return a descriptor that can be read when a child of this process has ended, see :func:`reap`."""
+    """Return a descriptor that becomes readable when a child of this process ends, see :func:`reap`."""
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.signal(signal.SIGCHLD, lambda signum, frame: None)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)

@@ -1,4 +1,4 @@
-"""A judge's temporary folder, and those that killed judges have left."""
+"""A judge's temporary folder, and removal of those of killed judges."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ LOCK = ".adaexplore-judge.lock"
 
 
 def make() -> tuple[Path, int]:
-    """Make a folder with a random name; return it and the descriptor of its lock.
+    """Make a folder with a random name; return it and its lock's descriptor.
 
-    Only gateway and fork server keep the descriptor open: the lock is held as long as one of them lives.
+    Only gateway and fork server keep the descriptor open, so the lock is held while one of them lives.
     """
-    home = Path(tempfile.mkdtemp()).resolve()  # the path that a candidate's getcwd() returns
+    home = Path(tempfile.mkdtemp()).resolve()  # the same path as a candidate's getcwd() returns
     unlocked = home / f"{LOCK}.new"
     lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    unlocked.rename(home / LOCK)  # other judges find it only when it is locked
+    unlocked.rename(home / LOCK)  # other judges find it only once it is locked
     return home, lock
 
 
@@ -31,7 +31,7 @@ def sweep() -> None:
             if home.lstat().st_uid != os.getuid():
                 continue
             lock = os.open(home / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-        except OSError:  # not a judge's folder, or one that is being made or removed
+        except OSError:  # not a judge's folder, or one being made or removed
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,9 +1,9 @@
-"""Do Triton's work before a first launch once per judge, not once per candidate; start no CUDA.
+"""Do Triton's work before a first launch once per judge, not once per candidate, without starting CUDA.
 
 Triton compiles helpers in C for each new cache folder: one that talks to the driver and, before version
-3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory,
-and written into each candidate process's own empty folder; what a candidate does to its copies dies with it.
-Some lookups of Triton have the same result in every process: the fork server makes them before it forks.
+3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory, and
+written into each candidate process's own empty folder. A candidate can change only its own copies. Some
+lookups of Triton have the same result in every process: the fork server makes them before it forks.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _MODULES = ("triton.compiler.code_generator", "triton.experimental.gluon", "trit
 
 
 def has_driver() -> bool:
-    """Return whether there may be a GPU, without touching it."""
+    """Return True if there may be a GPU, without touching it."""
     return any(map(os.path.exists, _DRIVERS))
 
 
 @dataclass(frozen=True)
 class WarmCache:
-    """Compiled helpers: relative paths in a Triton cache folder, and contents."""
+    """Compiled helpers: contents by relative path in a Triton cache folder."""
 
     files: tuple[tuple[str, bytes], ...] = ()
 
     def seed(self, folder: Path) -> None:
-        """Write them into the cache folder of one process."""
+        """Write the helpers into the cache folder of one process."""
         for name, content in self.files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ class WarmCache:
 
 
 class Building:
-    """A process that compiles the helpers while its parent does something else."""
+    """A process that compiles the helpers while its parent does other work."""
 
     def __init__(self, folder: Path) -> None:
         """Start it; ``folder`` is created, used and removed."""
@@ -65,7 +65,7 @@ class Building:
         )
 
     def result(self) -> WarmCache:
-        """Wait for the process; helpers that did not compile are missing, and candidates compile them."""
+        """Wait for the process; if helpers did not compile, candidates compile them."""
         try:
             _, errors = self._process.communicate(timeout=_BUILD_S)
         except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ class Building:
 
 
 def preload() -> None:
-    """Have Triton hash itself, run ptxas and find libcuda; forked processes inherit the answers."""
+    """Have Triton hash itself, run ptxas and find libcuda; forked processes inherit the results."""
     for name in _MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -121,7 +121,7 @@ def compile_helpers() -> None:
 
 
 def _signatures() -> list[dict[str, str]]:
-    """Return launch signatures of common kernels: pointers (to anything), then integers, then constants."""
+    """Return launch signatures of common kernels: pointers, then integers, then constants."""
     signatures = []
     for pointers, sizes, constants in itertools.product(range(1, 5), range(1, 5), range(1, 3)):
         kinds = ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * constants

@@ -24,14 +24,14 @@ class ChannelClosed(Exception):
 
 
 class FrameError(Exception):
-    """The other side sent something that is no message."""
+    """The other side sent something that is not a message."""
 
 
 class Channel:
     """One end of a connection; a message is four bytes of length and a body.
 
     Received bodies above ``max_bytes`` raise :class:`FrameError`. The kernel closes descriptors beyond
-    ``max_fds``. Where a message takes longer than ``limit_s`` to arrive or to leave, the other side counts as
+    ``max_fds``. If a message takes longer than ``limit_s`` to arrive or to be sent, the other side counts as
     gone.
     """
 
@@ -92,7 +92,7 @@ class Channel:
         return bytes(body), fds
 
     def _read(self, most: int, deadline: float | None, fds: list[int] | None = None) -> bytes:
-        """Return the next bytes; with ``fds`` add received descriptors to it."""
+        """Return the next bytes; add received descriptors to ``fds``, if given."""
         if deadline is not None:
             self._sock.settimeout(max(deadline - time.monotonic(), 0.001))
         if fds is not None and self._max_fds:
@@ -108,15 +108,15 @@ class Channel:
         self.send(json.dumps(message).encode(), fds)
 
     def receive_json(self) -> tuple[dict[str, Any], list[int]]:
-        """Receive one JSON object; raises as :meth:`receive`, FrameError also where it is none."""
+        """Receive one JSON object; raises as :meth:`receive`, and FrameError if it is not one."""
         body, fds = self.receive()
         return json_object(body), fds
 
 
 def is_readable(timeout_s: float, *sources: Channel | socket.socket | BinaryIO) -> bool:
-    """Wait until one of ``sources`` can be read or is closed at the other end; False after ``timeout_s``.
+    """Wait until one of ``sources`` is readable or closed at the other end; False after ``timeout_s``.
 
-    ``select`` takes no descriptor above 1023, and each connection of the gateway has one.
+    ``poll`` is used because ``select`` takes no descriptor above 1023 and the gateway may have more.
     """
     waiting = select.poll()
     for source in sources:
@@ -125,7 +125,7 @@ def is_readable(timeout_s: float, *sources: Channel | socket.socket | BinaryIO) 
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """Return the JSON object that a message is; raises FrameError where it is none."""
+    """Parse a message as a JSON object; raises FrameError if it is not one."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:

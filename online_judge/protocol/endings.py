@@ -1,4 +1,4 @@
-"""How the evaluation of a candidate ended, and its process, as facts; imports no torch."""
+"""Facts about the end of a candidate's evaluation and of its process; imports no torch."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from online_judge.protocol.precision import Error, Graded, Limit
 class ProcessEnd:
     """How a process ended, as its supervisor reports it."""
 
-    folder: str  # where it ran; its paths are shortened in texts
-    how: str  # in words that follow "the process ended"
-    printed: str  # the end of what it printed
-    out_of_memory: bool = False  # whether the kernel killed one of its processes because host memory ran out
-    orphans: int = 0  # processes of it that still ran although what started them had ended
-    sandbox: Mapping[str, object] | None = None  # what was in force around it; None where that is unknown
+    folder: str  # its folder, whose paths are shortened in texts
+    how: str  # words that follow "the process ended"
+    printed: str  # the end of its printed text
+    out_of_memory: bool = False  # whether the kernel killed one of its processes for lack of host memory
+    orphans: int = 0  # number of its processes that still ran after their starter had ended
+    sandbox: Mapping[str, object] | None = None  # sandbox in force; None if unknown
     died: bool = False  # by a signal, or together with its supervisor
 
 
 class Passed(Fact):
-    """Every call gave the outputs of the reference, in the requested precision."""
+    """Every call returned the reference's outputs, in the requested precision."""
 
     kind: Literal["passed"] = "passed"
 
@@ -49,23 +49,23 @@ class WrongForm(Fact):
     """An output has another structure, shape, dtype or device than the reference's."""
 
     kind: Literal["wrong_form"] = "wrong_form"
-    part: Literal["structure", "shape", "dtype", "device"]  # what differs
+    part: Literal["structure", "shape", "dtype", "device"]  # the differing part
     expected: str  # its value for the reference
     got: str  # its value for the candidate, at most 200 characters and a mark
-    output: int | None = None  # index; None where there is only one, or where the structure differs
+    output: int | None = None  # index; None if there is only one, or if the structure differs
 
 
 class WrongValue(Fact):
     """Elements of an output differ from the reference's by more than the tolerance."""
 
     kind: Literal["wrong_value"] = "wrong_value"
-    difference: Difference  # by how much
-    output: int | None = None  # index of the output; None where there is only one
-    name: str = ""  # of the output, where the index says too little
+    difference: Difference
+    output: int | None = None  # index of the output; None if there is only one
+    name: str = ""  # name of the output, if the index says too little
 
 
 class OtherWeights(Fact):
-    """The outputs are within the tolerance, but they are those of weights that the module had before."""
+    """The outputs are within the tolerance, but belong to the module's earlier weights."""
 
     kind: Literal["other_weights"] = "other_weights"
 
@@ -85,15 +85,15 @@ class UnequalCalls(Fact):
     """Two calls with the same inputs differ by more than rounding explains."""
 
     kind: Literal["unequal_calls"] = "unequal_calls"
-    error: Error  # of one output, measured against the same output of the other call
-    limit: Limit  # what rounding explains
+    error: Error  # difference of one output between both calls
+    limit: Limit  # largest difference that rounding explains
 
 
 class FarOff(Fact):
     """Outputs within a loose tolerance are wrong with other weights or inputs."""
 
     kind: Literal["far_off"] = "far_off"
-    error: float  # in standard deviations of the output; infinite where elements are not finite
+    error: float  # in standard deviations of the output; infinite if elements are not finite
 
 
 class BelowTier(Fact):

@@ -1,4 +1,4 @@
-"""Bases of typed messages, and what can be wrong with a candidate; its claims are checked and cut to size."""
+"""Bases of typed messages, and failures of candidates, whose claims are checked and truncated."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
 def adapter_of(cls: type[Read]) -> TypeAdapter[Read]:
-    """Return what reads a dataclass, which is built once: that takes longer than reading."""
+    """Return the cached reader of a dataclass, because building one takes longer than reading."""
     if cls not in _ADAPTERS:
         _ADAPTERS[cls] = TypeAdapter(cls)
     return _ADAPTERS[cls]
@@ -36,12 +36,12 @@ class Fact(BaseModel):
 
     @classmethod
     def from_json(cls, data: object) -> Self:
-        """Read what an evaluator sent, strictly: its process is not trusted; raises ValueError."""
+        """Read an evaluator's message strictly, because its process is not trusted; raises ValueError."""
         return cls.model_validate_json(json.dumps(data), strict=True)
 
 
 class Stage(StrEnum):
-    """Where in its evaluation a candidate is."""
+    """Stage of a candidate's evaluation."""
 
     LOAD = "load"
     CONSTRUCT = "construct"
@@ -77,7 +77,7 @@ class Frame(NamedTuple):
 @dataclass(frozen=True)
 class Failure:
     status: Status  # the outcome
-    stage: Stage  # where it happened
+    stage: Stage  # its stage
     # ``module.Class`` of the deciding exception
     name: Annotated[str, AfterValidator(lambda text: text[:200])] = ""
     message: Annotated[str, AfterValidator(_cut)] = ""  # its text
@@ -89,12 +89,12 @@ class Failure:
 
     @property
     def is_claimable(self) -> bool:
-        """Return whether a candidate's process may report this status in this stage."""
+        """Return True if a candidate's process may report this status in this stage."""
         return self.status in _CLAIMABLE[self.stage]
 
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
-        """Read what a candidate says of its failure; an impossible status becomes the stage's own."""
+        """Read a candidate's report of its failure; an impossible status becomes the stage's own."""
         fallback = cls(_FALLBACK.get(stage, Status.LAUNCH), stage)
         said = claim if isinstance(claim, dict) else {}
         try:
@@ -114,7 +114,7 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Difference:
-    """How one output differs from what is expected."""
+    """How one output differs from the expected one."""
 
     examples: tuple[Mismatch, ...]  # the first wrong elements
     wrong: int  # how many elements are wrong, of ``total``
@@ -122,4 +122,4 @@ class Difference:
     total: int
     largest: float  # largest absolute difference of finite elements
     average: float  # mean absolute difference of finite elements
-    pattern: str = ""  # what the wrong elements have in common, in words; empty where nothing stands out
+    pattern: str = ""  # pattern of the wrong elements in words; empty if nothing stands out

@@ -1,4 +1,4 @@
-"""What a candidate process tells of its kernels, checked and cut to size; imports no torch."""
+"""A candidate process's claims about its kernels, checked and truncated; imports no torch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Claim:
 
     @classmethod
     def from_claim(cls, claim: object) -> Self | None:
-        """Read what a candidate process says; None where it cannot be read."""
+        """Read a candidate process's claim; None if it is unreadable."""
         try:
             return adapter_of(cls).validate_python(printable.tree(claim))
         except ValueError:
@@ -39,7 +39,7 @@ class _Claim:
 
 @dataclass(frozen=True)
 class Launches(_Claim):
-    """What one call launched of the candidate's own Triton kernels."""
+    """One call's launches of the candidate's own Triton kernels."""
 
     # by kernel name and grid, ``name[x, y, z]``
     counts: Annotated[dict[Name, Count], AfterValidator(lambda counts: dict([*counts.items()][:MAX_NAMED]))]
@@ -58,16 +58,16 @@ class Launches(_Claim):
 
     @classmethod
     def from_claim(cls, claim: object) -> Self:
-        """Read what a candidate process says; what cannot be read counts as nothing launched."""
+        """Read a candidate process's claim; an unreadable one counts as no launches."""
         return super().from_claim(claim) or cls({}, 0, 0)
 
 
 @dataclass(frozen=True)
 class Resources(_Claim):
-    """What the compiler gave one kernel; None where it does not say."""
+    """Resources that the compiler gave one kernel; None if unknown."""
 
     registers: Count | None  # a thread
-    spills: Count | None  # 4-byte registers a thread that lie in memory
+    spills: Count | None  # spilled 4-byte registers per thread
     shared_bytes: Count | None  # of one program
     warps: Count | None  # of one program
     programs: Count = 0  # in the largest grid that was launched
@@ -87,7 +87,7 @@ class KernelShare(_Claim):
     own: Annotated[Number, AfterValidator(lambda share: min(share, 1.0))]
     total_ms: Number  # summed time of all kernels, copies and fills
     streams: Count  # distinct CUDA streams used
-    # the longest ones, longest first
+    # the longest kernels, longest first
     kernels: Annotated[tuple[KernelTime, ...], AfterValidator(lambda kernels: kernels[:MAX_LISTED])]
 
 

@@ -1,4 +1,4 @@
-"""What the timing of a candidate against its baseline gave, as numbers; imports no torch."""
+"""Numbers of a candidate's timing against its baseline; imports no torch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from online_judge.common.gpu_peaks import Peak
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
-# bits of NVML's clocks event reasons; idle, application clocks and sync boost slow nothing down unasked
+# bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not
 _SLOWDOWNS = {
     0x04: "power cap",
     0x08: "hardware slowdown",
@@ -54,13 +54,13 @@ class Times:
 
 @dataclass(frozen=True)
 class HostClock:
-    """Medians of what the evaluator's own clock saw, in milliseconds."""
+    """Medians by the evaluator's own clock, in milliseconds."""
 
-    wall_open_ms: float  # wall time of a block outside of the claimed times
+    wall_open_ms: float  # wall time of a block beyond the claimed times
     baseline_open_ms: float  # the same of the baseline's blocks
     block_ms: float  # claimed length of a block
     tail_ms: float  # how long the GPU works on after a block
-    graph_ms: float | None  # of a call within a replayed graph; None where none was replayed
+    graph_ms: float | None  # of a call within a replayed graph; None if none was replayed
     copy_ms: float  # of copying the outputs of one call
 
 
@@ -68,8 +68,8 @@ class HostClock:
 class DeviceUse:
     """Seconds on the device."""
 
-    held_s: float  # for which it was held exclusively
-    waited_s: float  # of waiting for that
+    held_s: float  # held exclusively
+    waited_s: float  # waited for that
     gpu_s: float  # in which the GPU worked for calls of either side
     spent_s: dict[str, float]  # of the timing by part: warm-up, marked, plain and graph rounds
 
@@ -92,16 +92,16 @@ class Timing(Fact):
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device
-    host: HostClock  # what the evaluator's own clock saw
-    before: GpuState | None  # state of the GPU before the timing; None where it cannot be read
+    host: HostClock  # times by the evaluator's own clock
+    before: GpuState | None  # state of the GPU before the timing; None if unreadable
     after: GpuState | None  # the same afterwards
-    peak: Peak | None  # rates that the GPU cannot exceed; None where they are not known
+    peak: Peak | None  # rates that the GPU cannot exceed; None if unknown
     stopped_early: bool  # whether timing ended because the candidate is clearly slower than the best so far
     output_bytes: int  # bytes that every call must write
     read_bytes: int  # bytes of inputs and weights
     flops: float  # operations of the reference
     dtype: DtypeName = "fp32"  # of its arithmetic
-    observations: tuple[Observation, ...] = ()  # what is odd about times and timed outputs, as discovered
-    baseline_samples: tuple[tuple[float, ...], ...] = ()  # of the baseline by round, where it was asked for
-    forward_gpu_ms: float | None = None  # part of ``gpu_ms``; None where calls run no backward passes
+    observations: tuple[Observation, ...] = ()  # about times and timed outputs, in order of discovery
+    baseline_samples: tuple[tuple[float, ...], ...] = ()  # of the baseline by round, if requested
+    forward_gpu_ms: float | None = None  # part of ``gpu_ms``; None if calls run no backward passes
     baseline_forward_gpu_ms: float | None = None  # likewise, of ``baseline_gpu_ms``

@@ -2,7 +2,7 @@
 
 The evaluator, like any process, is first :class:`Ready`. The gateway sends a :class:`Job` or
 :class:`Release`. The evaluator sends clocks and asks for leases while it works, then its :class:`Answer`.
-The gateway does not trust what it reads: the reference's code runs in the evaluator.
+The gateway does not trust these messages, because the reference's code runs in the evaluator.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Mode = Literal["shared", "exclusive", "timing_memory", "compiling", "stoppable",
 
 
 class Job(Fact):
-    """What to do with a reference and, for all but a ``problem``, with the candidate behind the socket."""
+    """What to do with a reference and, except for a ``problem``, with the candidate behind the socket."""
 
     op: Operation
     request: Annotated[ProblemRequest | EvaluationRequest, Field(union_mode="left_to_right")]
@@ -42,7 +42,7 @@ class Job(Fact):
     name: str = ""  # part of the names of the hidden inputs
     build_dir: str | None = None  # for CUDA extensions; None: the candidate process's own folder
     recorded_ms: float | None = None  # a reference time to use instead of a measured one
-    clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
+    clean_ms: float | None = None  # the baseline's time without a candidate, if known
     sweep: SweepTerms | None = None  # of a ``sweep``
     workload: int = 0  # number of the problem's input set
 
@@ -55,15 +55,15 @@ class Job(Fact):
 
 
 class Release(Fact):
-    """The candidate process is gone: free what was shared with it."""
+    """The candidate process is gone: free the memory shared with it."""
 
     op: Literal["release"] = "release"
 
 
 class ProblemRuns(Fact):
     kind: Literal["problem"] = "problem"
-    traits: ProblemTraits | None = None  # None unless a thorough look was asked for
-    tensors: list[TensorFacts] = Field(default_factory=list)  # empty after a thorough look
+    traits: ProblemTraits | None = None  # None unless a thorough report was requested
+    tensors: list[TensorFacts] = Field(default_factory=list)  # empty in a thorough report
 
 
 class CandidateGone(Fact):
@@ -71,7 +71,7 @@ class CandidateGone(Fact):
 
     kind: Literal["candidate_gone"] = "candidate_gone"
     stage: Stage
-    why: str  # how it broke the protocol; empty where it died
+    why: str  # how it broke the protocol; empty if it died
 
 
 class NotEnoughMemory(Fact):
@@ -97,16 +97,16 @@ Failure = NotEnoughMemory | Failed
 
 
 class Answer(Fact):
-    """Answers a :class:`Job` or :class:`Release`; the kind of a finding is what was asked for."""
+    """Answers a :class:`Job` or :class:`Release`; the order decides the kind of finding."""
 
     result: Annotated[Finding | Failure, Field(discriminator="kind")]
-    # of the problem; empty where it was not loaded or has one
+    # of the problem; empty if it was not loaded or has only one
     workloads: tuple[Workload, ...] = Field((), max_length=MAX_WORKLOADS)
 
 
 class Clock(Fact):
     clock: Whose  # whose time runs from now on
-    stage: Stage | Literal[""]  # that begins; empty where the last one goes on
+    stage: Stage | Literal[""]  # the stage that begins; empty if the last one goes on
 
 
 class Ready(Fact):
@@ -133,7 +133,7 @@ _TOLD: TypeAdapter[Answer | Clock] = TypeAdapter(Answer | Clock)
 
 
 def told(message: Mapping[str, Any], op: str) -> Answer | Clock:
-    """Read strictly what an evaluator sent; raises ValueError, also for what does not answer an ``op``."""
+    """Read an evaluator's message strictly; raises ValueError, also if it does not answer the ``op``."""
     found = _TOLD.validate_json(json.dumps(message), strict=True)
     if isinstance(found, Answer) and isinstance(found.result, Finding):
         gone = isinstance(found.result, CandidateGone) and op not in ("problem", "release")

@@ -1,4 +1,4 @@
-"""What an evaluator observes of a candidate besides its outputs, as facts; imports no torch."""
+"""Facts that an evaluator observes about a candidate besides its outputs; imports no torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_SWITCH = 100
 
 
 class ProcessChanges(Fact):
-    """What a candidate changed in its process; claims of that process."""
+    """A candidate's changes in its process; claims of that process."""
 
     kind: Literal["process_changes"] = "process_changes"
     patched: tuple[str, ...] = ()  # the first names of replaced functions
@@ -30,7 +30,7 @@ class ProcessChanges(Fact):
 
     @classmethod
     def from_claim(cls, claim: Mapping[str, Any]) -> Self:
-        """Read the answer to :class:`~online_judge.protocol.orders.Observe`; what is no list is empty."""
+        """Read the answer to :class:`~online_judge.protocol.orders.Observe`; non-lists count as empty."""
         names = claim.get("patched")
         return cls(
             patched=_texts(names, _MAX_PATCHED, _MAX_NAME),
@@ -91,7 +91,7 @@ class LowerPrecision(Fact):
 class TimedOutputWrong(Fact):
     kind: Literal["timed_output_wrong"] = "timed_output_wrong"
     round: int  # of the interleaved timing
-    call: int | None  # index of the call; None where elements of all calls of the round were compared
+    call: int | None  # index of the call; None if elements of all calls of the round were compared
     wrong: int  # wrong elements, of ``total``
     total: int
     largest: float  # largest absolute difference
@@ -114,7 +114,7 @@ class DeviceWorksOn(Fact):
 
 
 class UnevenCalls(Fact):
-    """Calls of one block take so different times that their mean counts and not their median."""
+    """Times of one block's calls differ so much that their mean counts instead of their median."""
 
     kind: Literal["uneven_calls"] = "uneven_calls"
     median_ms: float
@@ -127,7 +127,7 @@ class ClocksDisagree(Fact):
     kind: Literal["clocks_disagree"] = "clocks_disagree"
     gpu_ms: float  # of a call by events
     wall_ms: float  # of a call by the evaluator's clock
-    graph_ms: float | None  # of a call within a replayed graph; None where the calls cannot be captured
+    graph_ms: float | None  # of a call within a replayed graph; None if the calls cannot be captured
     copy_ms: float  # of copying the outputs of one call
     counted_ms: float  # the time that counts
     explained: bool  # whether the replayed graph confirms the events
@@ -135,12 +135,12 @@ class ClocksDisagree(Fact):
 
 
 class BaselineMoved(Fact):
-    """The baseline beside the candidate takes another time than without it."""
+    """The baseline's time beside the candidate differs from its time without it."""
 
     kind: Literal["baseline_moved"] = "baseline_moved"
     gpu_ms: float  # beside the candidate
     clean_ms: float  # before any candidate was loaded
-    after_ms: float | None  # after the timing, with the candidate stopped; None where that was not measured
+    after_ms: float | None  # after the timing, with the candidate stopped; None if not measured
     counted_ms: float  # the time that counts
 
 

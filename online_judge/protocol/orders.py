@@ -42,12 +42,12 @@ class Constructed(TypedDict):
 class Construct(Order[Constructed]):
     """Build ``ModelNew``; the weights, a flat dict, come in shared memory."""
 
-    load: bool  # whether to copy the weights into the module where every name and shape is the same
+    load: bool  # whether to copy the weights into the module if all names and shapes are equal
     init_inputs: Any
     weights: Parcel
     seed: int
     dtype: DtypeName
-    direction: Direction = "forward"  # of calls from now on
+    direction: Direction = "forward"  # for later calls
 
 
 class Reweighed(TypedDict):
@@ -62,10 +62,10 @@ class Reweigh(Order[Reweighed]):
 
 
 class Seen(TypedDict):
-    launches: NotRequired[dict[str, Any]]  # JSON form of :class:`Launches`; where ``repeated``
-    aliases: NotRequired[bool]  # whether an output shares memory with an input; where ``repeated``
-    reused: NotRequired[bool]  # whether both calls gave outputs in the same memory; where ``repeated``
-    share: NotRequired[dict[str, Any] | None]  # JSON form of :class:`KernelShare`; where ``profiled``
+    launches: NotRequired[dict[str, Any]]  # JSON form of ``kernels.Launches``; if ``repeated``
+    aliases: NotRequired[bool]  # whether an output shares memory with an input; if ``repeated``
+    reused: NotRequired[bool]  # whether both calls returned the same memory; if ``repeated``
+    share: NotRequired[dict[str, Any] | None]  # JSON form of ``kernels.KernelShare``; if ``profiled``
 
 
 class Forwarded(Seen):
@@ -77,8 +77,8 @@ class Forwarded(Seen):
 class Forward(Order[Forwarded]):
     """Call the model and copy its outputs into the second shared memory, leaf by leaf.
 
-    Modes: ``repeated`` calls twice, gives the second outputs and reports which kernels of its own the
-    candidate launches; ``skipping`` leaves those launches out; ``profiled`` reports the kernels' times.
+    Modes: ``repeated`` calls twice, returns the second outputs and reports launches of the candidate's own
+        kernels; ``skipping`` skips those launches; ``profiled`` reports the kernels' times.
     """
 
     inputs: Parcel
@@ -95,7 +95,7 @@ class Changes(TypedDict):
 
 @dataclass(frozen=True)
 class Observe(Order[Changes]):
-    """Report what the candidate changed in its process."""
+    """Report the candidate's changes in its process."""
 
 
 class Prepared(TypedDict):
@@ -105,11 +105,11 @@ class Prepared(TypedDict):
 
 @dataclass(frozen=True)
 class Prepare(Order[Prepared]):
-    """Map what timing needs and warm up."""
+    """Map the memory for the timing and warm up."""
 
     inputs: Parcel  # a list of argument lists, one a call of a block
     outputs: Parcel  # a list of output lists, one a call of a block
-    seed: int  # set before each block; before each call where ``reseed``
+    seed: int  # set before each block; before each call if ``reseed``
     reseed: bool  # whether outputs depend on the random state
     least_s: float  # seconds of warm-up
     cores: tuple[int, ...] = ()  # of the CPU to run on until the next :class:`Observe`; empty for any
@@ -127,7 +127,7 @@ class BlockReady(TypedDict):
 class Block(Order[BlockReady]):
     """Call with the first ``calls`` argument lists in turn.
 
-    The candidate answers when all is prepared, sends ``DONE`` after ``GO`` when the block is done on the
+    The candidate answers when it is prepared, and after ``GO`` sends ``DONE`` when the block is done on the
     device, then its times, the JSON form of :class:`online_judge.common.timing.Block`. ``marked`` calls are
     timed one by one after ``flushes`` L2 flushes each; ``plain`` ones are not; a ``graph`` is captured the
     first time, and replayed.
@@ -139,14 +139,14 @@ class Block(Order[BlockReady]):
 
 
 class Inspected(TypedDict):
-    shares: list[dict[str, Any]]  # JSON forms of :class:`KernelShare`, of three calls with a cold cache
-    resources: dict[str, dict[str, Any]]  # by kernel, JSON forms of :class:`Resources`
-    wall_ms: float  # of a call in a row: the least of three
+    shares: list[dict[str, Any]]  # JSON forms of ``kernels.KernelShare``, of three calls with a cold cache
+    resources: dict[str, dict[str, Any]]  # by kernel, JSON forms of ``kernels.Resources``
+    wall_ms: float  # of a call in a row: the shortest of three
 
 
 @dataclass(frozen=True)
 class Inspect(Order[Inspected]):
-    """Report where a call spends its time and what its kernels occupy."""
+    """Report where a call spends its time and the resources of its kernels."""
 
     inputs: Parcel  # an argument list for all calls
     seed: int  # set before each call
@@ -154,7 +154,7 @@ class Inspect(Order[Inspected]):
 
 @dataclass(frozen=True)
 class Equip(Order[Done]):
-    """Get ready to compare configurations of one candidate; takes the place of ``Load``."""
+    """Prepare to compare configurations of one candidate; sent instead of ``Load``."""
 
     inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
     weights: Parcel  # a flat dict, in the second one
@@ -169,15 +169,15 @@ class Equip(Order[Done]):
 
 class Entered(TypedDict):
     ready: list[tuple[int, float]]  # by number, wall milliseconds of a second call
-    refused: list[tuple[int, str]]  # by number, why it did not run
+    refused: list[tuple[int, str]]  # by number, the reason why it did not run
 
 
 @dataclass(frozen=True)
 class Enter(Order[Entered]):
     """Load, construct and call configurations, by number.
 
-    With several threads first calls run side by side for ``limit_s``; what is late then, or long after most
-    others, is left out.
+    With several threads first calls run side by side for ``limit_s``; later ones, and those long after most
+    others, are left out.
     """
 
     sources: tuple[tuple[int, bytes], ...]

@@ -1,4 +1,4 @@
-"""How precise outputs are and how precise they have to be, as facts; imports no torch."""
+"""Facts about the precision of outputs and its limits; imports no torch."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ class Error:
 
     rms: float  # root mean square
     peak: float  # largest
-    noise: float  # root mean square of what no common factor explains
+    noise: float  # root mean square of the part that no common factor explains
     drift: float  # relative deviation of that common factor from 1
     size: float = 1.0  # root mean square of the oracle itself
     top: float = 1.0  # largest element of the oracle itself
     ulp: float = SINGLE_ULP  # relative spacing of the output's dtype, at least that of float32
-    odd: int = 0  # elements that are finite on one side alone; they count in none of the others
-    spread: float = 1.0  # the unit of the others, in units of the output
+    odd: int = 0  # number of elements that are finite on one side only; excluded from the other fields
+    spread: float = 1.0  # the unit of the other fields, in units of the output
 
     def in_units_of(self, other: Error) -> Error:
-        """Return the same error in units of the spread of ``other``."""
+        """Return this error in units of the spread of ``other``."""
         factor = self.spread / other.spread
         rms, peak, noise = (factor * each for each in (self.rms, self.peak, self.noise))
         return replace(self, rms=rms, peak=peak, noise=noise, spread=other.spread)
@@ -44,7 +44,7 @@ class Limit:
 
     rms: float  # of the root mean square
     peak: float  # of the largest deviation
-    noise: float = math.inf  # of the root mean square of what no common factor explains
+    noise: float = math.inf  # of the root mean square of the part that no common factor explains
     drift: float = math.inf  # of the common factor's deviation from 1
 
     def allows(self, found: Error) -> bool:
@@ -60,23 +60,23 @@ class Limit:
 
 
 Limits = Mapping[Tier, Limit]
-"""From the strictest tier on; ``legacy`` has none."""
+"""Limits from the strictest tier on; ``legacy`` has none."""
 
 
 @dataclass(frozen=True)
 class Graded:
-    tier: Tier  # that it reaches
+    tier: Tier  # tier reached
     error: Error  # against the oracle
-    limits: Limits  # of the tiers down to ``tier``, or to ``half`` where it reaches none
+    limits: Limits  # of the tiers down to ``tier``, or to ``half`` if it reaches none
     emulated: bool  # whether the limits below ``strict`` come from an emulated reference
 
     @property
     def repeat_limit(self) -> Limit:
-        """Return how far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        """Return how much two calls on equal inputs may differ, if each is off by its tier's limit."""
         return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
 
     def to_json(self) -> dict[str, Any]:
-        """For verdicts: errors and limits in units of the output's standard deviation."""
+        """Return errors and limits in standard deviations of the output, for verdicts."""
         return {
             "tier": self.tier,
             "rms": self.error.rms,
@@ -91,7 +91,7 @@ class Graded:
 
 
 def least_precise(grades: Sequence[Graded]) -> Graded:
-    """Return the one of the loosest tier; the first of several."""
+    """Return the grade with the loosest tier; the first of several."""
     return max(grades, key=lambda each: TIERS.index(each.tier))
 
 

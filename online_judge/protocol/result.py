@@ -1,4 +1,4 @@
-"""What an evaluator returns about one candidate: facts, and never a status, a flag or a text for users."""
+"""An evaluator's result about one candidate: facts, never a status, a flag or a text for users."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from online_judge.protocol.precision import Graded
 
 
 class ProblemFacts(Fact):
-    """What makes results on a problem say little."""
+    """Facts that make results on a problem say little."""
 
     trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
-    tolerance: float | None  # of the request; None where the problem has its own
+    tolerance: float | None  # of the request; None if the problem has its own
     looseness: float | None = None  # a loose tolerance in standard deviations of the output
     unwritten: float | None = None  # share of the outputs that the reference never writes, if it is left out
 
@@ -32,13 +32,13 @@ class EvaluationResult(Fact):
     trials_passed: int = 0  # correctness trials
     grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
     observations: tuple[Observation, ...] = ()  # in the order of their discovery
-    problem: ProblemFacts | None = None  # None where the candidate failed before
+    problem: ProblemFacts | None = None  # None if the candidate failed before
     launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))  # of one call
-    share: KernelShare | None = None  # of one call, where it was profiled
+    share: KernelShare | None = None  # of one call, if it was profiled
     passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
     timing: Timing | None = None  # None unless the candidate passed and was timed
-    clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
-    tolerance: Tolerance | None = None  # the problem's own, which replaced the tier
+    clean_ms: float | None = None  # the baseline's time without a candidate, if known
+    tolerance: Tolerance | None = None  # the problem's own, which replaces the tier
 
     @model_validator(mode="after")
     def _timed_only_when_passed(self) -> Self:
@@ -49,5 +49,5 @@ class EvaluationResult(Fact):
 
 class ProfileResult(Fact):
     kind: Literal["profile"] = "profile"
-    ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
-    profile: Profile | None = None  # None also where the profiler does not work or saw nothing
+    ending: Ending  # ``passed`` if the candidate ran; says nothing about its outputs
+    profile: Profile | None = None  # None also if the profiler does not work or saw nothing

@@ -1,4 +1,4 @@
-"""One block of shared memory that carries a whole tree of tensors between evaluator and candidate process."""
+"""Blocks of shared memory, each for a tree of tensors, between evaluator and candidate process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from online_judge.common import cuda_driver, trees
 
 _ALIGN = 512
 _MOST_KEPT_BYTES = 64 * 2**20
-"""Larger blocks are freed at once: others may need the memory."""
+"""Larger blocks are freed at once, because others may need the memory."""
 _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
@@ -41,7 +41,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Parcel:
-    """What the other process needs to see the tree; on the CPU a descriptor travels beside it."""
+    """Description of a tree for the other process; on the CPU a descriptor is sent with it."""
 
     shape: Any  # structure with slots, see :mod:`online_judge.common.trees`
     places: tuple[Place, ...]  # one per slot
@@ -85,7 +85,7 @@ class SharedTensors:
             except OSError as error:
                 os.close(fd)
                 raise torch.OutOfMemoryError(f"{nbytes} bytes to share: {error.strerror}") from None
-            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _FIXED_SIZE)  # a reader past its end would die
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _FIXED_SIZE)  # a reader past its end would crash
             self.fds.append(fd)
             self._bytes = _map(fd, nbytes)
 
@@ -101,12 +101,12 @@ class SharedTensors:
         self._bytes[:nbytes].fill_(byte)
 
     def settle(self) -> None:
-        """Wait until what was written has landed: the work of another process does not wait for it."""
+        """Wait for pending writes, because work of another process does not wait for them."""
         if self._address:
             torch.cuda.synchronize()
 
     def free(self) -> None:
-        """Give the memory back; neither side may use it any more."""
+        """Free the memory; neither side may use it any more."""
         self._bytes = None
         for fd in self.fds:
             os.close(fd)
@@ -120,7 +120,8 @@ class SharedTensors:
 class MappedTensors:
     """The candidate process's side: maps shared memory of the evaluator.
 
-    What stays is mapped once: in a GPU's driver, each mapping waits for all other processes.
+    Memory that stays is mapped only once, because in a GPU's driver each mapping waits for all other
+    processes.
     """
 
     _staying: ClassVar[dict[bytes, int]] = {}
@@ -149,7 +150,7 @@ class MappedTensors:
         return trees.put_together(self.shape, self.leaves)
 
     def close(self) -> None:
-        """Unmap what does not stay; the tensors must not be used any more."""
+        """Unmap memory that does not stay; the tensors must not be used any more."""
         self.leaves = ()
         if self._address:
             torch.cuda.synchronize()
@@ -160,12 +161,12 @@ class MappedTensors:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:  # after an error the process ends, and the GPU may not answer any more
+        if kind is None:  # after an error the process ends, and the GPU may no longer answer
             self.close()
 
 
 class SharedBlocks:
-    """Memory that is shared with one other process again and again.
+    """Memory blocks that are shared with one other process repeatedly.
 
     While many processes use a GPU, its driver takes many milliseconds to allocate, export or free a block.
     """
@@ -179,7 +180,7 @@ class SharedBlocks:
         """Return memory of at least ``nbytes``, with any contents."""
         size = cuda_driver.whole(nbytes)
         stays = size <= _MOST_KEPT_BYTES
-        # the last one first: inputs and outputs of one size change places from call to call
+        # last in, first out: inputs and outputs of one size alternate between blocks
         block = next((block for block in reversed(self._idle) if block.nbytes == size), None)
         if block is None:
             block = SharedTensors(size if stays else nbytes, cuda=self._cuda, stays=stays)
@@ -189,7 +190,7 @@ class SharedBlocks:
         return block
 
     def put_back(self) -> None:
-        """Take back all that was taken; the other process must not use it any more."""
+        """Take back all blocks; the other process must not use them any more."""
         while self._taken:
             block = self._taken.pop(0)
             if block.stays:
@@ -198,7 +199,7 @@ class SharedBlocks:
                 block.free()
 
     def free(self) -> None:
-        """Give all of it back; the other process must be gone."""
+        """Free all blocks; the other process must be gone."""
         for block in [*self._taken, *self._idle]:
             block.free()
         self._taken.clear()
@@ -208,9 +209,9 @@ class SharedBlocks:
 def pack(
     value: Any, *, cuda: bool, take: Callable[[int], SharedTensors] | None = None
 ) -> tuple[SharedTensors, Parcel]:
-    """Copy a tree into shared memory, fresh or what ``take`` returns for a number of bytes.
+    """Copy a tree into shared memory: new, or from ``take``, which gets a number of bytes.
 
-    Raises UnsupportedTree where a part of it cannot be sent.
+    Raises UnsupportedTree if a part of it cannot be sent.
     """
     tree = trees.take_apart(value)
     trees.require_elements(tree)

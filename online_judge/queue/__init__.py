@@ -1,1 +1,1 @@
-"""What runs next, what is known already, what survives a crash."""
+"""The queue of jobs, the cache of known verdicts, and the journal that survives a crash."""

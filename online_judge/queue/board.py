@@ -1,4 +1,4 @@
-"""All jobs of the judge: accepted once, evaluated once, answered, and for v2 remembered."""
+"""All jobs of the judge: accepted once, evaluated once, answered, and for v2 kept in the journal."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JobBoard:
     _scheduler: Scheduler
     _evaluations: Evaluations
     _journal: Journal
-    _cache: ResultCache  # the settings say which protocol may use it
+    _cache: ResultCache  # which protocols use it depends on the settings
     _metrics: Metrics
     _jobs: dict[str, Job] = field(default_factory=dict, init=False)
     _by_key: dict[tuple[str, str], Job] = field(default_factory=dict, init=False)
@@ -53,7 +53,7 @@ class JobBoard:
     _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def recover(self) -> None:
-        """Go on with the jobs that an earlier judge left unfinished, under the same ids."""
+        """Continue the unfinished jobs of an earlier judge under the same ids."""
         for job in await self._journal.jobs():
             job.accepted.set()
             self._register(job)
@@ -114,12 +114,12 @@ class JobBoard:
         )
 
     async def wait(self, job: Job, seconds: float) -> None:
-        """Return when a job is over, at the latest after ``seconds``."""
+        """Wait for the end of a job, at most ``seconds``."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(job.over.wait(), seconds)
 
     async def cancel(self, job: Job) -> None:
-        """End a job and wait for the end of its processes; one that is over stays as it is."""
+        """End a job and wait for the end of its processes; do nothing if it is over."""
         if job.settled:
             await job.over.wait()
             return
@@ -130,7 +130,7 @@ class JobBoard:
                 await asyncio.wait_for(job.leader.ended.wait(), _KILL_S)
 
     def abandon(self, job: Job) -> None:
-        """End a job of v1 whose client no longer waits; one that is over stays as it is."""
+        """End a job of v1 whose client no longer waits; do nothing if it is over."""
         self._scheduler.withdraw(job)
         job.settled = True
 
@@ -170,7 +170,7 @@ class JobBoard:
         except sqlite3.Error as error:
             log.error("the journal cannot be written: %s", error)
             self._refuse(job, JournalBroken(f"the judge's journal cannot be written: {error}"))
-        except BaseException:  # an error of the judge itself: a retry with the same key must not hang
+        except BaseException:  # the judge's own error: a retry with the same key must not hang
             self._refuse(job, JournalBroken("the judge failed while it took this job in; see its log"))
             raise
         else:
@@ -254,7 +254,7 @@ class JobBoard:
     def _conclude(self, job: Job, answer: JobAnswer) -> None:
         job.settled = True
         job.answer = answer
-        if not job.sharers:  # its evaluation is not needed, or has ended
+        if not job.sharers:  # its evaluation is no longer needed, or has ended
             job.request = None
         job.over.set()
         if job.durable:

@@ -1,4 +1,4 @@
-"""Known verdicts, by request and by the hardware and versions that it would run on."""
+"""Known verdicts, by request, hardware and versions."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _POLICY = {
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
-"""Statuses that another run may not repeat; they are not cached."""
+"""Statuses that may differ in another run; they are not cached."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What identifies a verdict, or a profile."""
+    """Everything that identifies a verdict or a profile."""
 
     exact: str  # key of this very text
     kind: JobKind = "candidate"
-    hardware: frozenset[str] = frozenset()  # on which the verdict may be found
+    hardware: frozenset[str] = frozenset()  # hardware of the verdict
 
     @classmethod
     def of(

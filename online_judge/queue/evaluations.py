@@ -27,7 +27,7 @@ class NoSuchDevice(Exception):
 
 @dataclass(frozen=True)
 class Evaluations:
-    """What jobs need to know of this judge."""
+    """This judge's part of a job: devices, recorded times, questions, and the run on a slot."""
 
     settings: Settings
     machine: Machine
@@ -71,9 +71,9 @@ class Evaluations:
         device: int | None,
         kind: JobKind = "candidate",
     ) -> Question | None:
-        """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any that fits.
+        """Return the key of a candidate's verdict or profile on ``device``, or on any fitting device.
 
-        None while no such device is there: it may be of any hardware.
+        None while there is no such device, because its hardware is unknown.
         """
         on = (each for each in self.machine.devices if device is None or each.id == device)
         hardware = {each.hardware for each in on if fits(request.gpus, each.hardware)}
@@ -111,7 +111,7 @@ class Evaluations:
         slot.stage_seconds = {}
         try:
             found = jobs.run(slot, job, cancelled)
-            # it holds texts of the candidate, and not every text can be sent
+            # the candidate's texts may hold characters that cannot be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
                 status = "ok" if found.ok else "reference_failed"

@@ -28,20 +28,20 @@ class Job:
     """
 
     kind: JobKind
-    request: Request | None  # None when it is no longer needed
+    request: Request | None  # None once it is no longer needed
     caller: Caller = field(default_factory=Caller)
     priority: int = 0  # each step moves the job ahead in the queue
     force: bool = False  # evaluate even if the result is known or an identical job is queued or running
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
-    durable: bool = False  # the journal has it and clients ask for it by ``id``; False for v1
+    durable: bool = False  # kept in the journal, and clients ask for it by ``id``; False for v1
     key: str | None = None  # idempotency key
-    digest: str = ""  # hash of the body; empty if that cannot be read any more
+    digest: str = ""  # hash of the body; empty if the body is unreadable
     accepted_at: float = field(default_factory=time.time)  # since the epoch
-    starts: int = 0  # since the judge's last orderly shutdown
+    starts: int = 0  # number of starts since the judge's last orderly shutdown
     created: float = field(default_factory=time.monotonic)
     device: int | None = None  # None for any
     recorded_ms: float | None = None  # a reference time to use instead of a measured one
-    question: Question | None = None  # None if the result is neither shared nor kept
+    question: Question | None = None  # None if the result must be neither shared nor kept
 
     leader: Job = field(init=False)  # the job that runs
     # of a leader:
@@ -49,9 +49,9 @@ class Job:
     turn: int = 0  # see :class:`online_judge.queue.scheduler.Scheduler`
     rank: int = 0  # place in the queue; the lowest starts first
     started_at: float | None = None  # by the monotonic clock
-    hardware: str = ""  # of the device on which it ran last
-    cancelled: threading.Event = field(default_factory=threading.Event)  # no one waits for it any more
-    lost: Counter[Loss] = field(default_factory=Counter)  # workers that were lost during it
+    hardware: str = ""  # hardware of the device on which it ran last
+    cancelled: threading.Event = field(default_factory=threading.Event)  # nobody waits for it any more
+    lost: Counter[Loss] = field(default_factory=Counter)  # how workers were lost during it
     avoid: set[int] = field(default_factory=set)  # their devices; others go first
     outcome: Finding | Exception | None = None
     started: asyncio.Event = field(default_factory=asyncio.Event)  # or withdrawn
@@ -60,8 +60,8 @@ class Job:
     accepted: asyncio.Event = field(default_factory=asyncio.Event)  # in the journal, or refused
     refusal: Exception | None = None
     answer: JobAnswer | None = None  # for clients of v2
-    settled: bool = False  # its end is decided, but may not be in the journal yet
-    over: asyncio.Event = field(default_factory=asyncio.Event)  # its end is in the journal, or shutdown
+    settled: bool = False  # its end is decided, perhaps not yet in the journal
+    over: asyncio.Event = field(default_factory=asyncio.Event)  # end in the journal, or shutdown
 
     def __post_init__(self) -> None:
         self.leader = self
@@ -75,20 +75,20 @@ class Job:
 
     @property
     def body(self) -> JobRequest | None:
-        """Return what a client of v2 asked; None once that is no longer needed."""
+        """Return the request of a client of v2; None once it is no longer needed."""
         if not isinstance(self.request, EvaluationRequest):
             return None
         return JobRequest(kind=self.kind, request=self.request, priority=self.priority, force=self.force)
 
     @property
     def gpus(self) -> tuple[str, ...]:
-        """Return the GPU models of which the job wants one; empty for any."""
+        """Return the GPU models on one of which the job must run; empty for any."""
         if self.kind == "compile" or not isinstance(self.request, EvaluationRequest):
             return ()
         return self.request.gpus
 
     def may_try_again(self, lost: WorkerLost) -> bool:
-        """Note that a worker was lost during the job; return whether another one is to try."""
+        """Note that a worker was lost during the job; return True if another one may try."""
         self.lost[lost.why] += 1
         self.avoid.add(lost.device)
         return self.lost[lost.why] < MOST_LOST[lost.why] and not self.cancelled.is_set()

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 KEPT = 2000
 """Finished jobs of one owner that can still be asked for."""
 UNREADABLE = "the judge cannot read this job in its state file any more; submit it again under another key"
-_FAIL = (  # the body stays, for a person
+_FAIL = (  # the body stays for inspection
     "UPDATE jobs SET idempotency_key = ?, digest = ?, kind = ?, accepted = 0, starts = 0, answer = ? "
     "WHERE number = ?"
 )
@@ -46,7 +46,7 @@ class Journal:
             await self._store.execute(("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job.id))
 
     async def rest(self) -> None:
-        """Set all starts to 0: the judge shuts down in order, so no job is to blame."""
+        """Set all starts to 0: this shutdown is orderly, so no job is to blame."""
         await self._store.execute(("UPDATE jobs SET starts = 0 WHERE answer IS NULL",))
 
     async def finish(self, job: Job, answer: JobAnswer) -> None:
@@ -77,13 +77,13 @@ class Journal:
         return stub
 
     async def writable(self) -> bool:
-        """Return whether a row as large as a job can be written; try at most once a second."""
+        """Return True if a row as large as a job can be written; try at most once a second."""
         now = time.monotonic()
         if self._probed is None or now - self._probed[0] >= _PROBE_S:
             try:
                 probe = "INSERT OR REPLACE INTO probe (number, content) VALUES (1, zeroblob(?))"
                 await self._store.execute((probe, _PROBE_BYTES))
-                await self._store.execute(("DELETE FROM probe",))  # apart, or nothing would reach the disk
+                await self._store.execute(("DELETE FROM probe",))  # apart, so that it reaches the disk
                 self._probed = (now, True)
             except sqlite3.Error as error:
                 log.error("the journal cannot be written: %s", error)

@@ -1,4 +1,4 @@
-"""Which waiting job runs on which free slot; no clock, no threads."""
+"""Choose which waiting job runs on which free slot; no clock, no threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from online_judge.queue.job import Job
 from online_judge.slots.jobs import Slot
 
 HEAD_START = 50
-"""Turns that one step of priority is worth; a job that has waited for more turns is not overtaken."""
+"""Turns per step of priority; a job that has waited for more turns is not overtaken."""
 _IN_FRONT = 10**9  # of the ranks of all jobs that have not started yet
 _RANK = attrgetter("rank")
 _TURN = attrgetter("turn")
@@ -34,8 +34,8 @@ class Group:
     capacity_per_device: int  # most jobs that may wait
     slots: dict[Slot, None] = field(default_factory=dict)
     running: dict[Job, Slot] = field(default_factory=dict)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)  # a job or a slot has come
-    joined: Counter[str] = field(default_factory=Counter)  # by client: jobs that share an earlier one's run
+    wake: asyncio.Event = field(default_factory=asyncio.Event)  # a job or a slot has become available
+    joined: Counter[str] = field(default_factory=Counter)  # by client: sharers of another evaluation
     turn: int = 0  # the highest turn that has been served
     _idle: defaultdict[str, deque[Slot]] = field(default_factory=lambda: defaultdict(deque))  # by hardware
     _lines: dict[tuple[str, ...], list[Job]] = field(default_factory=dict)  # by GPU models, each by rank
@@ -49,7 +49,7 @@ class Group:
 
     @property
     def idle(self) -> int:
-        """Return how many slots have no job; as many waiting jobs are about to start if they fit."""
+        """Return how many slots have no job; so many waiting jobs are about to start if they fit."""
         return sum(map(len, self._idle.values()))
 
     @property
@@ -88,7 +88,7 @@ class Group:
             self._devices -= Counter([slot.device.id])
             if slot in self._idle[slot.device.hardware]:
                 self._idle[slot.device.hardware].remove(slot)
-            self.wake.set()  # a job may have avoided another slot for this one
+            self.wake.set()  # a job may have avoided another slot in favour of this one
 
     def add(self, job: Job) -> None:
         own = self._own[_owner(job)]
@@ -103,7 +103,7 @@ class Group:
         self.wake.set()
 
     def put_back(self, job: Job) -> None:
-        """Have a job that ran wait again, in front of all that have not started."""
+        """Have a job that ran wait again, ahead of all that have not started."""
         self.insert(job, job.turn - _IN_FRONT)
 
     def remove(self, job: Job) -> None:
@@ -116,7 +116,7 @@ class Group:
             del self._own[owner]
 
     def pair(self) -> tuple[Job, Slot] | None:
-        """Start the next job for which a fitting slot is free: return both."""
+        """Return the next job for which a fitting slot is free, and that slot."""
         for line in sorted(self._lines.values(), key=lambda line: int(line[0].rank)):
             fitting = [idle for hardware, idle in self._idle.items() if idle and fits(line[0].gpus, hardware)]
             for job in line if fitting else ():
@@ -136,12 +136,12 @@ class Group:
         self.wake.set()
 
     def _avoids(self, job: Job, slot: Slot) -> bool:
-        """Return whether a job was lost on this device before, and another one could take it."""
+        """Return True if this device lost the job before and another device could take it."""
         return slot.device.id in job.avoid and any(
             other.device.id not in job.avoid and fits(job.gpus, other.device.hardware) for other in self.slots
         )
 
 
 def _owner(leader: Job) -> _Owner:
-    """Return the client that an evaluation is counted for, the first that still waits, and the priority."""
+    """Return the client of an evaluation, the first one still waiting, and its priority."""
     return leader.sharers[0].caller.client, leader.priority

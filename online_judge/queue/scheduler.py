@@ -1,4 +1,4 @@
-"""The bounded queue of all jobs: a job is queued or refused at once, and slots take the next one."""
+"""The bounded queue of all jobs: a job is queued or refused at once, and free slots take the next one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from online_judge.slots.jobs import EvaluationJob, Finding, Slot, WorkerLost
 
 Run = Callable[[Slot, EvaluationJob, threading.Event], Finding]
 _MOST_THREADS = 4096
-"""Most slots that can run at the same time, each in a thread."""
+"""Most slots that run at the same time, each in a thread."""
 
 
 class QueueFull(Exception):
@@ -41,7 +41,7 @@ class Scheduler:
             slots: one or more for each device.
             max_queue_size: most jobs that may wait per device, and for the compile slots.
             run: runs a job on a slot; blocks.
-            pinned: whether each job names its device; else any device serves any job.
+            pinned: whether each job names its device; else any device can serve any job.
             compile_slots: for jobs of kind ``compile``.
         """
         self._max_queue_size = max_queue_size
@@ -82,7 +82,7 @@ class Scheduler:
                 slot.close()
 
     def admit(self, slots: Sequence[Slot]) -> None:
-        """Give the slots of a device jobs from now on; not where jobs name their device."""
+        """Give the slots of a device jobs from now on; only for queues whose jobs name no device."""
         for slot in slots:
             self._groups[0].admit(slot)
 
@@ -92,10 +92,10 @@ class Scheduler:
             self._groups[0].dismiss(slot)
 
     def submit(self, job: Job, *, accepted_before: bool = False) -> None:
-        """Queue a job, or let it share the evaluation of an identical one, at the higher of both priorities.
+        """Queue a job, or let it share the evaluation of an identical one at the higher priority of both.
 
-        Raises QueueFull if no slot is free and no more jobs may wait, in all or of this client; not for a job
-        that was ``accepted_before``.
+        Raises QueueFull if no slot is free and no more jobs may wait, in all or of this client; never for a
+        job that was ``accepted_before``.
         """
         group = self._group(job)
         if not accepted_before:
@@ -119,7 +119,7 @@ class Scheduler:
     def withdraw(self, job: Job) -> bool:
         """Remove a job; cancel its evaluation if no other job shares it.
 
-        Return whether the evaluation was cancelled and still runs.
+        Return True if the evaluation was cancelled and still runs.
         """
         leader, group = job.leader, self._group(job)
         if job not in leader.sharers or leader.ended.is_set():
@@ -221,7 +221,7 @@ class Scheduler:
         except WorkerLost as lost:
             again = job.may_try_again(lost)
             job.outcome = None if again else lost.final
-        except Exception as error:  # noqa: BLE001 - it is the job's outcome
+        except Exception as error:  # noqa: BLE001 - the error is the job's outcome
             job.outcome = error
         finally:
             group.free(job)
@@ -238,7 +238,7 @@ class Scheduler:
 
 
 def _identity(job: Job) -> Hashable | None:
-    """Return a key that is equal for jobs that may share an evaluation; None if this job may not."""
+    """Return a key that jobs with a common evaluation share; None if this job must not share."""
     if job.question is None or job.request is None:
         return None
     best_so_far = getattr(job.request, "best_so_far", None)  # a timing may stop early because of it

@@ -67,7 +67,7 @@ class Store:
             raise
 
     async def execute(self, *statements: Statement) -> _Rows:
-        """Execute one transaction, all or nothing of it; return the rows of its last statement.
+        """Execute one transaction, all or nothing; return the rows of its last statement.
 
         Transactions that wait at the same time are committed together.
         """
@@ -98,7 +98,7 @@ class Store:
                     [self._connection.execute(text, values).fetchall() for text, *values in statements][-1]
                     for statements in batch
                 ]
-        except Exception as error:  # noqa: BLE001 - it is the transaction's outcome
+        except Exception as error:  # noqa: BLE001 - the error is the transaction's outcome
             if len(batch) == 1:
                 return [error]
             return [outcome for statements in batch for outcome in self._commit([statements])]
@@ -116,13 +116,13 @@ class Store:
 
 
 def remove_unused(folder: Path, keep: Path) -> None:
-    """Remove state files in ``folder`` that have not changed for :data:`UNUSED_DAYS`, and are not in use."""
+    """Remove unused state files in ``folder`` that have not changed for :data:`UNUSED_DAYS`."""
     with contextlib.suppress(OSError):
         for path in set(folder.glob("*.sqlite")) - {keep}:
             files = [path, *folder.glob(f"{path.name}-*")]
             if time.time() - max(file.stat().st_mtime for file in files) < UNUSED_DAYS * 86400:
                 continue
-            with contextlib.suppress(ConfigError):  # another judge has it
+            with contextlib.suppress(ConfigError):  # another judge uses it
                 lock = _claim(path)
                 for file in (*files, path.with_name(f"{path.name}.lock")):
                     file.unlink(missing_ok=True)

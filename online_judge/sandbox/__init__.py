@@ -1,1 +1,1 @@
-"""Build a sandbox around a process, and read back what is in force."""
+"""Build a sandbox around a process, and read back its parts in force."""

@@ -1,4 +1,4 @@
-"""Control groups of version 1 and 2, where there really are some: limits of a whole process tree."""
+"""Control groups of version 1 and 2, if available: limits of a whole process tree."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Group:
                         (place.path / file).write_text(value)
 
     def take(self, pid: int) -> None:
-        """Move a process into it; a place that cannot be entered is left out."""
+        """Move a process into it; skip places that cannot be entered."""
         for place in set(self._places.values()):
             with contextlib.suppress(OSError):
                 (place.path / "cgroup.procs").write_text(str(pid))
@@ -64,7 +64,7 @@ class Group:
         return next((place.version for place in self._places.values() if place.has(pid)), None)
 
     def limit(self, controller: Literal["memory", "pids"], pid: int) -> int | None:
-        """Return the limit of bytes or processes that is in force for ``pid``."""
+        """Return the limit of bytes or processes in force for ``pid``."""
         place = self._places.get(controller)
         if place is not None and place.has(pid):
             with contextlib.suppress(OSError, ValueError):
@@ -76,14 +76,14 @@ class Group:
         return "pids" in self._places
 
     def tasks(self) -> int | None:
-        """Return how many processes and threads are in it; None where that is not known."""
+        """Return how many processes and threads are in it; None if unknown."""
         if self.counts_tasks:
-            with contextlib.suppress(OSError, ValueError):  # 0: nothing could be moved into it
+            with contextlib.suppress(OSError, ValueError):  # 0: no process could be moved into it
                 return int((self._places["pids"].path / "pids.current").read_text()) or None
         return None
 
     def ran_out_of_memory(self) -> bool:
-        """Return whether the kernel killed a process of it for want of memory."""
+        """Return True if the kernel killed a process of it for lack of memory."""
         place = self._places.get("memory")
         if place is not None:
             file = place.path / ("memory.events" if place.version == "v2" else "memory.oom_control")
@@ -108,7 +108,7 @@ def sweep() -> None:
 
 
 def _parents() -> dict[str, _Place]:
-    """Return where groups can be made, one place a controller; a plain tmpfs is no such place."""
+    """Return where groups can be made, one place for each controller; a plain tmpfs does not count."""
     try:
         membership = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
         mounted = mounts.table()
@@ -129,14 +129,14 @@ def _parents() -> dict[str, _Place]:
 
 
 def _below(mount_point: str, root: str, path: str) -> Path | None:
-    """Return where the group ``path`` is, seen through a mount of the group ``root``."""
+    """Return the path of the group ``path`` below a mount of the group ``root``."""
     relative = os.path.relpath(path, root)
     place = Path(mount_point) if relative == "." else Path(mount_point) / relative
     return place if not relative.startswith("..") and place.is_dir() else None
 
 
 def _v2_parents(own: Path) -> list[tuple[str, Path]]:
-    """Look below the own group if it may delegate, else beside it: processes live in leaves only."""
+    """Return the own group if it may delegate, else its parent: processes live only in leaves."""
     found = []
     for controller in _LIMIT_FILES:
         for place in (own, own.parent):

@@ -1,7 +1,7 @@
-"""The sandbox around a process, in layers; the process puts itself into them before it does anything else.
+"""The sandbox around a process, in layers, which the process enters before it does anything else.
 
-A layer that the machine does not permit is left out; :mod:`online_judge.sandbox.read_back` tells which are
-in force.
+Layers that the machine does not permit are skipped; :mod:`online_judge.sandbox.read_back` finds those in
+force.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _FIRST_UID: Final = 0x60000000
 
 
 Layer = Literal["network", "pids", "ipc", "mounts", "uid", "landlock", "cgroup", "seccomp"]
-"""None depends on another."""
+"""The layers are independent of each other."""
 
 
 @dataclass(frozen=True)
 class Limits:
     memory_bytes: int  # of all its processes together, its folder included
-    processes: int = 1024  # at a time, threads included
+    processes: int = 1024  # at the same time, threads included
     file_bytes: int = 2**30  # of one file
     disk_bytes: int = 2 * 2**30  # of its folder
     open_files: int = 4096  # descriptors of one process
-    address_bytes: int | None = None  # address space of a process beyond what it has at its start
+    address_bytes: int | None = None  # address space of a process beyond that at its start
 
 
 CPU_LIMITS: Final = Limits(memory_bytes=10 * 2**30, address_bytes=8 * 2**30)
-CUDA_LIMITS: Final = Limits(memory_bytes=48 * 2**30)  # CUDA reserves address space far beyond what it uses
+CUDA_LIMITS: Final = Limits(memory_bytes=48 * 2**30)  # CUDA reserves much more address space than it uses
 
 
 @dataclass(frozen=True)
@@ -43,30 +43,30 @@ class Wanted:
 
     view: mounts.FileView
     limits: Limits
-    without: frozenset[Layer] = frozenset()  # layers that are not even tried
+    without: frozenset[Layer] = frozenset()  # layers that are not tried
 
 
 @dataclass(frozen=True)
 class Plan:
-    wanted: Wanted  # what was asked for
+    wanted: Wanted  # the wanted sandbox
     group: Group | None
-    uid: int | None  # the user that it becomes; None: it stays the judge's
+    uid: int | None  # its user id; None: it stays the judge's
     user_namespace: bool
     own_pids: bool  # whether children of this process are in a process namespace of their own
 
 
 @dataclass(frozen=True)
 class Entered:
-    """What a process knows of its own sandbox."""
+    """A process's own report about its sandbox."""
 
     landlocked: bool  # the kernel took its Landlock rules
-    unseen: bool  # by other processes of its user; else forbid inspection once it is read back
+    unseen: bool  # by its user's other processes; else it forbids inspection after the read-back
 
 
 def prepare(wanted: Wanted) -> Plan:
-    """Make ready in the supervisor, and give it a process namespace for its children where that is permitted.
+    """Prepare in the supervisor; if permitted, give its children a process namespace.
 
-    Without privileges all layers are inside a user namespace, where that is permitted.
+    Without privileges all layers are inside a user namespace, if permitted.
     """
     limits, without = wanted.limits, wanted.without
     group = None if "cgroup" in without else Group(os.getpid(), limits.memory_bytes, limits.processes)
@@ -84,7 +84,7 @@ def prepare(wanted: Wanted) -> Plan:
 
 
 def enter(plan: Plan) -> Entered:
-    """Put this process into its layers, and give up all privileges."""
+    """Enter all layers, and give up all privileges."""
     without = plan.wanted.without
     for layer, flag in (("network", linux.NEW_NETWORK), ("ipc", linux.NEW_IPC)):
         if layer not in without:
@@ -101,7 +101,7 @@ def enter(plan: Plan) -> Entered:
     landlocked = "landlock" not in without and _lock(plan.wanted.view, moved=moved)
     with contextlib.suppress(OSError):
         linux.join_new_keyring()
-    if "seccomp" not in without:  # last: it refuses what the steps before need
+    if "seccomp" not in without:  # last, because it refuses calls that earlier steps need
         with contextlib.suppress(OSError):
             seccomp.install()
     return Entered(landlocked=landlocked, unseen=moved or os.getuid() == plan.uid)
@@ -131,14 +131,14 @@ def _limit(limits: Limits, *, own_user: bool) -> None:
     linux.limit(resource.RLIMIT_CORE, 0)
     linux.limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     linux.limit(resource.RLIMIT_NOFILE, limits.open_files)
-    if own_user:  # it counts all processes of a user, in a user namespace those there
+    if own_user:  # it counts all processes of a user; in a user namespace only those there
         linux.limit(resource.RLIMIT_NPROC, limits.processes)
     if limits.address_bytes is not None:
         linux.limit(resource.RLIMIT_AS, linux.address_space_bytes() + limits.address_bytes)
 
 
 def _own_uid() -> int | None:
-    """Return a user id that nobody else has while this process lives; None without the right to change it."""
+    """Return a user id that is unique while this process lives; None without the right to change it."""
     if os.getuid() != 0:
         return None
     with contextlib.suppress(OSError, ValueError):

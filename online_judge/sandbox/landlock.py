@@ -1,4 +1,4 @@
-"""Landlock: a process without privileges gives up files, TCP and signals, for itself and its children."""
+"""Landlock: a process without privileges gives up files, TCP and signals for itself and its children."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIGNALS_AND_SOCKETS, _SCOPES_SINCE = 0b11, 6
 
 
 def version() -> int:
-    """Return the kernel's Landlock version; 0 where there is none."""
+    """Return the kernel's Landlock version; 0 if there is none."""
     try:
         return linux.call("syscall", _CREATE_RULESET, None, 0, _VERSION_QUESTION)
     except OSError:
@@ -31,7 +31,7 @@ def version() -> int:
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
-    """Leave this process these paths and what is below them, no TCP, no signals to processes outside.
+    """Restrict this process to these paths and everything below; no TCP, no signals to processes outside.
 
     Skips paths that do not exist; raises OSError without Landlock. Needs
     :func:`online_judge.sandbox.linux.drop_privileges` first.

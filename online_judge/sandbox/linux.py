@@ -29,7 +29,7 @@ NEW_PIDS = 0x20000000
 NEW_NETWORK = 0x40000000
 
 MACHINES = ("x86_64", "aarch64")
-"""Architectures whose numbers of system calls are known; :func:`number` picks one."""
+"""Architectures with known system call numbers; :func:`number` picks one."""
 KEYCTL = (250, 219)
 _JOIN_SESSION_KEYRING = 1
 
@@ -37,7 +37,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> int:
-    """Call a function of the C library; raises OSError where it returns a negative number."""
+    """Call a function of the C library; raises OSError if it returns a negative number."""
     result = int(getattr(_libc, name)(*arguments))
     if result < 0:
         code = ctypes.get_errno()
@@ -46,7 +46,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def machine() -> str:
-    """Return this machine's architecture; raises OSError where its system call numbers are not known here."""
+    """Return this machine's architecture; raises OSError if its system call numbers are unknown."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"no system call numbers for {name}")
@@ -54,7 +54,7 @@ def machine() -> str:
 
 
 def number(numbers: tuple[int, int]) -> int:
-    """Return this machine's one of ``numbers``; raises as :func:`machine`."""
+    """Return the one of ``numbers`` for this machine; raises as :func:`machine`."""
     return numbers[MACHINES.index(machine())]
 
 
@@ -76,7 +76,7 @@ def process_name(pid: int) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Return whether a process is there and no zombie."""
+    """Return True if a process exists and is not a zombie."""
     return _state_and_parent(pid)[0] not in ("", "Z", "X")
 
 
@@ -85,7 +85,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def _state_and_parent(pid: int) -> tuple[str, int]:
-    """Return the letter that the kernel shows for a process, empty where it is gone, and its parent."""
+    """Return a process's state letter, empty if it is gone, and its parent."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:2]
     except (OSError, ValueError):
@@ -94,12 +94,12 @@ def _state_and_parent(pid: int) -> tuple[str, int]:
 
 
 def become_subreaper() -> None:
-    """Adopt orphaned descendants, those that called setsid included."""
+    """Adopt orphaned descendants, including those that called setsid."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def forbid_inspection(*, forbid: bool = True) -> None:
-    """Keep processes without privileges away from this one's memory, environment and descriptors.
+    """Deny processes without privileges this one's memory, environment and descriptors.
 
     Inherited by forks; exec and a change of user undo it.
     """
@@ -107,24 +107,24 @@ def forbid_inspection(*, forbid: bool = True) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones; raises OSError."""
+    """Replace the namespaces that ``flags`` (``NEW_...``) name by new ones; raises OSError."""
     call("unshare", flags)
 
 
 def join_new_keyring() -> None:
-    """Leave the session's keyring for a new, empty one; raises OSError where that is not possible."""
+    """Replace the session's keyring by a new, empty one; raises OSError if that is impossible."""
     call("syscall", number(KEYCTL), _JOIN_SESSION_KEYRING, None)
 
 
 def run_first(pid: int = 0) -> None:
-    """Let a process but not its forks run before all ordinary ones where that is permitted."""
+    """If permitted, let a process, but not its forks, run before all ordinary ones."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def drop_privileges() -> None:
     """Give up all privileges, and let no exec below this process gain any."""
-    with contextlib.suppress(OSError):  # no right to, or past the last one
+    with contextlib.suppress(OSError):  # not permitted, or past the last one
         for number in range(64):
             _prctl(_PR_CAPBSET_DROP, number)
     call("capset", (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
@@ -132,7 +132,7 @@ def drop_privileges() -> None:
 
 
 def die_with_parent(signum: signal.Signals, parent: int) -> None:
-    """Receive ``signum`` when the parent dies; exit at once if ``parent`` is gone already.
+    """Have ``signum`` sent when the parent dies; exit at once if ``parent`` is already gone.
 
     A parent outside of this process's PID namespace has the number 0, gone or not.
     """
@@ -152,7 +152,7 @@ def process_tree() -> dict[int, list[int]]:
 
 
 def descendants(*roots: int) -> list[int]:
-    """Return the process ids below ``roots``, which are left out; parents before children."""
+    """Return the process ids below ``roots``, without these; parents before children."""
     tree = process_tree()
     found = [pid for root in roots for pid in tree.get(root, ())]
     for pid in found:
@@ -161,7 +161,7 @@ def descendants(*roots: int) -> list[int]:
 
 
 def stop_below(roots: Collection[int]) -> set[int]:
-    """Stop everything below ``roots``, what is forked meanwhile included; gives what was stopped."""
+    """Stop everything below ``roots``, new forks included; return the stopped process ids."""
     stopped: set[int] = set()
     while roots and (fresh := [pid for pid in descendants(*roots) if pid not in stopped]):
         _signal_all(fresh, signal.SIGSTOP)
@@ -174,7 +174,7 @@ def go_on(pids: Collection[int]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Return the process ids of the children of the main thread of ``pid``; empty where it is gone."""
+    """Return the process ids of the children of the main thread of ``pid``; empty if it is gone."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -182,9 +182,9 @@ def children(pid: int) -> list[int]:
 
 
 def kill_descendants() -> None:
-    """Kill everything below this subreaper and return when nothing is left.
+    """Kill everything below this subreaper; return when nothing is left.
 
-    All are stopped before any is killed, so that none can fork out of the way.
+    All are stopped before any is killed, so that none can escape by a fork.
     """
     while True:
         _signal_all(stop_below([os.getpid()]), signal.SIGKILL)
@@ -197,7 +197,7 @@ def kill_descendants() -> None:
 
 
 def reap_children() -> None:
-    """Wait until this process has no child; for where the kernel kills them with their namespace."""
+    """Wait until this process has no child; used if the kernel kills them with their namespace."""
     with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -210,7 +210,7 @@ def _signal_all(pids: Collection[int], signum: signal.Signals) -> None:
 
 
 def close_descriptors(keep: Collection[int]) -> None:
-    """Close every descriptor above stderr but ``keep``."""
+    """Close every descriptor above stderr except ``keep``."""
     for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):
@@ -222,7 +222,7 @@ def address_space_bytes() -> int:
 
 
 def limit(kind: int, value: int) -> None:
-    """Lower the soft and hard limit ``kind`` to ``value``, or to the hard limit where that is lower."""
+    """Lower the soft and hard limit ``kind`` to ``value``, or to the hard limit if that is lower."""
     _, hard = resource.getrlimit(kind)
     value = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(kind, (value, value))

@@ -1,4 +1,4 @@
-"""A file system of a process's own: what it needs, read-only, and a folder of limited size to write in."""
+"""A process's own file system: what it needs, read-only, and a writable folder of limited size."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _ESCAPED = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
 _COMPILERS = ("gcc", "cc", "clang", "g++")
 _TOOLS = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
 PATH_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", *_TOOLS)
-"""What the processes of the judge are told, and may read."""
+"""Environment variables of paths that the judge's processes get and may read."""
 
 
 @dataclass(frozen=True)
 class FileView:
-    """What of the file system a process sees."""
+    """The part of the file system that a process sees."""
 
-    folder: str  # its own, empty folder; the path stays what it is outside
-    visible: tuple[str, ...]  # what else it can read, in the system's own places
-    hidden: tuple[str, ...]  # what it cannot see although it lies below something visible
+    folder: str  # its own, empty folder, under the same path as outside
+    visible: tuple[str, ...]  # other readable paths, where the system has them
+    hidden: tuple[str, ...]  # hidden paths below visible ones
     devices: tuple[str, ...]  # device nodes
-    writable: tuple[str, ...] = ()  # folders of the machine in which it can write as well
+    writable: tuple[str, ...] = ()  # further writable folders of the machine
 
 
 def view(folder: str, *, cuda: bool, build_dir: str | None = None) -> FileView:
@@ -81,7 +81,7 @@ def view(folder: str, *, cuda: bool, build_dir: str | None = None) -> FileView:
 
 
 def _toolchains() -> list[str]:
-    """Folders that compilers belong to, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
+    """Return folders of compilers, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
     named = [os.environ.get("CC"), os.environ.get("CXX"), *_COMPILERS]
     found = [shutil.which(name) for name in named if name]
     folders = [Path(each).parent for path in found if path for each in (path, os.path.realpath(path))]
@@ -90,20 +90,20 @@ def _toolchains() -> list[str]:
 
 @functools.cache
 def is_installed() -> bool:
-    """Return whether this code lies among other packages, so that its folder cannot be hidden."""
+    """Return True if this code is installed among other packages, so that its folder cannot be hidden."""
     return os.path.realpath(sysconfig.get_path("purelib")) == REPOSITORY
 
 
 def move_in(view: FileView, uid: int, gid: int, disk_bytes: int) -> None:
     """Make ``view`` this process's whole file system; it has a mount namespace of its own already.
 
-    Copies the files in its folder. Until the last step everything happens beside the old file system, which
-    an OSError leaves in place.
+    Copies the files in its folder. Until the last step the old file system stays in place, so an OSError
+    leaves it unchanged.
     """
     _mount("", "/", "", _REC | _PRIVATE)
     own = Path(view.folder).iterdir()
     files = {file.name: file.read_bytes() for file in own if file.is_file() and not file.is_symlink()}
-    guests = {}  # detached mounts of the folders that can be lent to the process
+    guests = {}  # detached mounts of the folders that the process may write
     for path in view.writable:
         with contextlib.suppress(OSError):
             guests[path] = _borrow(path, uid, gid)
@@ -160,11 +160,11 @@ def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guest
 
 
 def _show_again(view: FileView, root: str) -> None:
-    """Show what lies in a folder that the process has of its own, such as a Python under /tmp."""
+    """Show visible paths that lie below one of the process's own folders, such as a Python under /tmp."""
     tree = _Tree(root)
     for path in filter(_is_own, view.visible):
         tree.show(path)
-    for path in filter(_is_own, tree.shown):  # elsewhere a link led there: it is shown already
+    for path in filter(_is_own, tree.shown):  # elsewhere, a link led there: it is shown already
         _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
         above = Path(path).parent
         while str(above) not in (TEMPORARY, SHARED_MEMORY, "/"):
@@ -177,7 +177,7 @@ def _is_own(path: str) -> bool:
 
 
 class _Tree:
-    """A new root directory: parts of the old one appear in it at the same paths."""
+    """A new root directory, in which parts of the old one appear at the same paths."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -189,13 +189,13 @@ class _Tree:
             os.makedirs(self._root + path, exist_ok=True)
 
     def hide(self, path: str) -> None:
-        """Put an empty directory over it if something above it is visible."""
+        """Mount an empty directory over it if something above it is visible."""
         if self._is_shown(path) and os.path.isdir(path):
             _mount_memory(self._root + path, "size=1m,nr_inodes=1024,mode=755")
             self._hidden.append(path)
 
     def show(self, path: str) -> None:
-        """Bind it, with the symbolic links that lead there, where it exists."""
+        """Bind it, with the symbolic links that lead there, if it exists."""
         if not os.path.exists(path):
             return
         done, rest = "/", [part for part in reversed(path.split("/")) if part]
@@ -226,7 +226,7 @@ class _Tree:
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
         try:
             _mount(path, place, "", _BIND | (0 if path == "/sys" else _REC))
-        except OSError:  # in a user namespace what is mounted below cannot be left out
+        except OSError:  # in a user namespace, mounts below it cannot be left out
             _mount(path, place, "", _BIND | _REC)
         self.shown.append(path)
 
@@ -300,7 +300,7 @@ def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: in
 
 @dataclass(frozen=True)
 class Mount:
-    root: str  # what of its file system is mounted
+    root: str  # mounted part of its file system
     place: str  # where
     options: frozenset[str]  # of the mount
     kind: str  # of the file system

@@ -1,4 +1,4 @@
-"""What a process is started with: private folders, an allow-listed environment, limits."""
+"""Parameters of a process's start: private folders, an allow-listed environment, limits."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", *_GPU, *mounts.PATH_VARIABLES)
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """What a process is started with; it holds nothing of the problem."""
+    """Parameters of a process's start; nothing of the problem is among them."""
 
-    folder: str  # private folder; a candidate's source that is in it is found there by the process
+    folder: str  # private folder; the process finds a candidate's source there
     device: DeviceKind  # where the candidate runs
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path
-    compile_target: str  # what kernels are compiled for on the CPU path
+    compile_target: str  # compile target on the CPU path
     build_dir: str | None = None  # where CUDA extensions are built; None means inside ``folder``
-    cores: tuple[int, ...] = ()  # of the CPU that it runs on but for timing; empty for any
+    cores: tuple[int, ...] = ()  # CPU cores for everything but timing; empty for any
     role: Role = "candidate"  # a ``compiler`` only compiles kernels, an ``evaluator`` runs no candidates
-    timing_cores: tuple[int, ...] = ()  # of the CPU for an evaluator while it times; empty for any
+    timing_cores: tuple[int, ...] = ()  # CPU cores of an evaluator while it times; empty for any
     cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
     cpu_max_flops: float = 0.0  # likewise
 
 
 def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """Return what the processes of the judge may know of the server's environment."""
+    """Return the part of the server's environment that the judge's processes may know."""
     search_path = [mounts.REPOSITORY, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
@@ -68,9 +68,9 @@ def wanted(spec: ProcessSpec) -> Wanted:
 
 
 def enter(spec: ProcessSpec) -> None:
-    """Settle this process, whose sandbox is in force, in its folder and environment.
+    """Give this process, whose sandbox is in force, its folder and environment.
 
-    Needs no privileges. What belongs to the job comes with :func:`assign`.
+    Needs no privileges. :func:`assign` adds the job's part.
     """
     run_on(spec.cores)
     private = {

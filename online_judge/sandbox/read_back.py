@@ -1,7 +1,7 @@
-"""What of the sandbox is in force around a process, as its supervisor reads it back from the kernel.
+"""Read back from the kernel, in the supervisor, which parts of a process's sandbox are in force.
 
-The report is a flat JSON object that every verdict carries; ``docs/integrity.md`` explains its keys. What is
-false or null is not in force.
+The report is a flat JSON object that every verdict carries; ``docs/integrity.md`` explains its keys. False or
+null means not in force.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _UNLIMITED: Final = 2**60
 
 
 def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, object]:
-    """Return what is in force around the process ``pid``, asked of the kernel.
+    """Return the parts in force around the process ``pid``, read from the kernel.
 
-    ``landlocked`` is the process's word, given before it runs anything of a candidate: the kernel does not
-    say.
+    ``landlocked`` is the process's own report from before it runs candidate code: the kernel does not show
+    it.
     """
     status = _status(pid)
     limits = _limits(pid)
@@ -88,7 +88,7 @@ def weaknesses(report: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def level(report: Mapping[str, object]) -> Level:
-    """Return how strong it is, in one word.
+    """Return its level in one word.
 
     ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no
     way to more privileges; else ``none``.
@@ -105,7 +105,7 @@ def _status(pid: int) -> dict[str, str]:
 
 
 def _is_filtered(status: Mapping[str, str]) -> bool:
-    """Return whether a process has a filter more than this one, which a container may have filtered too."""
+    """Return True if a process has more filters than this process, which a container may filter too."""
     own = _status(os.getpid())
     filters = [int(each.get("Seccomp_filters", each.get("Seccomp", "0"))) for each in (own, status)]
     return status.get("Seccomp") == "2" and filters[0] < filters[1]
@@ -121,7 +121,7 @@ def _limits(pid: int) -> dict[str, int]:
 
 
 def _namespace(pid: int, kind: str) -> bool:
-    """Return whether ``pid`` has another namespace of this kind than this process."""
+    """Return True if ``pid`` has a different namespace of this kind than this process."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
@@ -134,7 +134,7 @@ def _interfaces(pid: int) -> set[str]:
 
 
 def _is_moved_in(plan: Plan, pid: int) -> bool:
-    """Return whether the repository is hidden and nothing can be written that is not the process's."""
+    """Return True if the repository is hidden and only the process's own folders are writable."""
     view = plan.wanted.view
     own = {view.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *view.writable}
     for each in mounts.table(pid):

@@ -1,8 +1,8 @@
 """A system-call filter for the candidate's process and all its children.
 
-It refuses calls that a kernel in Triton or PyTorch never makes and that reach far into the operating system:
-keyrings, io_uring, BPF, tracing, other processes' memory, namespaces, mounts, unusual sockets. All other
-calls stay allowed, so that CUDA, compilers, threads and forks work as before.
+It refuses calls that reach deep into the operating system and that Triton and PyTorch never make: keyrings,
+io_uring, BPF, tracing, other processes' memory, namespaces, mounts, unusual sockets. All other calls stay
+allowed, so that CUDA, compilers, threads and forks work as before.
 
 Packages on PyPI need the system's ``libseccomp.so`` (pyseccomp) or start a command (sandlock). Without
 ``SPEC_ALLOW`` some kernels also switch off speculative stores, and a candidate's host code would run slower
@@ -60,7 +60,7 @@ _REFUSED: Final = {
     "kexec_file_load": (320, 294),
 }
 _SECCOMP, _CLONE, _UNSHARE, _SOCKET = (317, 277), (56, 220), (272, 97), (41, 198)
-_CLONE3: Final = 435  # its flags lie in memory, which a filter cannot read
+_CLONE3: Final = 435  # its flags are in memory, which a filter cannot read
 
 _NEW_CGROUP, _NEW_TIME = 0x02000000, 0x80
 _NAMESPACES: Final = (
@@ -80,10 +80,10 @@ _ALLOW: Final[Instruction] = (_RETURN, 0, 0, 0x7FFF0000)
 
 
 def install() -> None:
-    """Filter the calls of this thread and of all that it forks, for good.
+    """Filter the calls of this thread and of all its forks, for good.
 
-    Needs :func:`online_judge.sandbox.linux.drop_privileges` first. Raises OSError where the kernel
-    takes no filter or the architecture is not known here.
+    Needs :func:`online_judge.sandbox.linux.drop_privileges` first. Raises OSError if the kernel takes no
+    filter or the architecture is unknown.
     """
     code = b"".join(struct.pack("HBBI", *step) for step in program(linux.machine()))
     held = ctypes.create_string_buffer(code, len(code))
@@ -104,7 +104,7 @@ def program(machine: str) -> list[Instruction]:
         refused += [(_AT_LEAST, 0, 1, _X32), _error(errno.ENOSYS)]
     for numbers in _REFUSED.values():
         refused += _where(numbers[column], [_error(errno.EPERM)])
-    refused += _where(_CLONE3, [_error(errno.ENOSYS)])  # libc then calls clone
+    refused += _where(_CLONE3, [_error(errno.ENOSYS)])  # libc falls back to clone
     refused += _where(_CLONE[column], _without_bits(_NAMESPACES))
     refused += _where(_UNSHARE[column], _without_bits(_NAMESPACES | _NEW_TIME))
     refused += _where(_SOCKET[column], _sockets())

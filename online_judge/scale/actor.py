@@ -1,4 +1,4 @@
-"""What runs in a Ray actor: the worker of one device. No code of clients runs in this process."""
+"""The worker of one device, in a Ray actor. No client code runs in this process."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from online_judge.verdict.endings import PROTOCOL
 log = logging.getLogger(__name__)
 
 _KEPT = 256
-"""Latest outcomes that are kept for a gateway that asks again."""
+"""Number of latest outcomes kept for a gateway that asks again."""
 _VERSIONS = ("torch", "triton", "protocol")
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a worker says of itself when it has started."""
+    """A worker's description of itself after its start."""
 
     device: Device
     versions: dict[str, str]
 
     def difference(self, here: Mapping[str, str]) -> str | None:
-        """Return why a gateway with the versions ``here`` refuses the worker; None if it takes it."""
+        """Return why a gateway with the versions ``here`` refuses the worker; None if it accepts it."""
         names = [name for name in _VERSIONS if self.versions.get(name) != here.get(name)]
         if not names:
             return None
@@ -58,7 +58,7 @@ def versions_of(software: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a job: a finding, or an error and whose it is."""
+    """The outcome of a job: a finding, or an error and whose fault it is."""
 
     found: Finding | None = None
     error: str = ""
@@ -69,18 +69,18 @@ class Outcome:
 @dataclass(frozen=True)
 class Vitals:
     ready: int  # processes that wait for a candidate
-    memory_errors: int  # uncorrected ones of the GPU since its driver started; 0 without a GPU
+    memory_errors: int  # uncorrected memory errors of the GPU since its driver started; 0 without a GPU
 
 
 class EachOnce:
-    """Does each job once, however often it is asked for it; the methods are called from many threads."""
+    """Does each job once, however often it is requested; thread-safe."""
 
     def __init__(self) -> None:
         self._jobs: OrderedDict[str, tuple[Future[Outcome], threading.Event]] = OrderedDict()
         self._lock = threading.Lock()
 
     def do(self, job_id: str, work: Callable[[threading.Event], Outcome]) -> Outcome:
-        """Return the outcome of a job's work; a job without a finding may be done anew."""
+        """Return the outcome of a job's work; a job without a finding may be repeated."""
         with self._lock:
             known = self._jobs.get(job_id)
             future, cancelled = known or self._jobs.setdefault(job_id, (Future(), threading.Event()))
@@ -100,7 +100,7 @@ class EachOnce:
         return outcome
 
     def cancel(self, job_id: str | None = None) -> None:
-        """End a job that runs; all without an id."""
+        """End a running job; without an id end all."""
         with self._lock:
             for each, (_, cancelled) in self._jobs.items():
                 if job_id in (each, None):
@@ -108,10 +108,10 @@ class EachOnce:
 
 
 class Actor:
-    """The methods are called from many threads."""
+    """A worker as an actor; thread-safe."""
 
     def __init__(self, settings: Settings, number: int, place: Place) -> None:
-        """Start nothing yet; ``number`` is the device's towards clients."""
+        """Start nothing yet; ``number`` is the device's number for clients."""
         self._settings = settings
         self._number = number
         self._place = place
@@ -121,7 +121,7 @@ class Actor:
         self._closed = threading.Event()
 
     def start(self) -> Description:
-        """Start the processes; raises JudgeError where they do not start."""
+        """Start the processes; raises JudgeError if they do not start."""
         linux.forbid_inspection()
         self._forks.start()
         machine = devices.find(self._forks, self._settings)
@@ -157,7 +157,7 @@ class Actor:
         return Vitals(self._worker.ready, _memory_errors(self._worker.device))
 
     def watch(self) -> None:
-        """Return when the worker closes: a caller notices at once if this process dies."""
+        """Block until the worker closes, so that a caller notices at once if this process dies."""
         self._closed.wait()
 
     def close(self) -> None:
@@ -190,5 +190,5 @@ def _memory_errors(device: Device) -> int:
         return 0
     try:
         return devices.smi(device, "ecc.errors.uncorrected.volatile.total")[0]
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):  # [N/A]: there is no such memory
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):  # [N/A]: it has no such memory
         return 0

@@ -7,7 +7,7 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.slots.jobs import EvaluationJob
 
 MOST_SLOWER = 1.03
-"""Times the fastest canary of its model that a device may take."""
+"""A device's canary may take this many times as long as the fastest of its model."""
 
 _PROBLEM = """
 import torch
@@ -66,13 +66,13 @@ def job(number: int) -> EvaluationJob:
 
 
 class Canaries:
-    """The fastest canary of each model."""
+    """The canary's fastest time on each model."""
 
     def __init__(self) -> None:
         self._fastest_ms: dict[str, float] = {}
 
     def fault(self, hardware: str, verdict: Verdict) -> str | None:
-        """Return what is wrong with a device on which the canary got this verdict; None if nothing is."""
+        """Return what is wrong with a device on which the canary got this verdict; None if nothing."""
         if not verdict.correct:
             return f"the canary kernel got the verdict {verdict.status.value}"
         ms = verdict.runtime_ms

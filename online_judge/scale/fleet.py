@@ -1,4 +1,4 @@
-"""The workers of a Ray cluster: started where there is a device, watched, taken out of service and back."""
+"""The workers of a Ray cluster: one for each device; started, watched, quarantined and readmitted."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
 _HEAD_S = 20.0
-"""Longest time that the Ray head may take for an answer."""
+"""Longest time for an answer of the Ray head."""
 _VITALS_S = 30.0
 _AGAIN_S = 60.0
-"""Time between two canaries on a device in quarantine, and two starts where one failed."""
+"""Time between two canaries in quarantine, and between two starts after a failed one."""
 _RESTART_S = 2.0
 
 
 @dataclass(eq=False)
 class _Member:
     place: Place
-    number: int  # of the device, towards clients
+    number: int  # of the device, for clients
     state: WorkerState = "starting"
     reason: str = ""
     worker: RayWorker | None = None
@@ -54,7 +54,7 @@ class Fleet:
         self, settings: Settings, versions: dict[str, str], machine: Machine, scheduler: Scheduler
     ) -> None:
         """Start nothing yet; devices are entered into ``machine`` and slots into ``scheduler``."""
-        self.lost = False  # the Ray head does not answer any more
+        self.lost = False  # the Ray head no longer answers
         self._settings = settings
         self._device = settings.judge_device
         self._versions = versions_of(versions)
@@ -64,7 +64,7 @@ class Fleet:
         self._numbers = itertools.count()
         self._canary_numbers = itertools.count(1)
         self._canaries = Canaries()
-        self._asking = ThreadPoolExecutor(1, "ray")  # Ray's answers may never come
+        self._asking = ThreadPoolExecutor(1, "ray")  # Ray may never answer
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._watch())
@@ -130,7 +130,7 @@ class Fleet:
         address, said = self._settings.ray or "auto", ""
         options = {"namespace": "adaexplore", "log_to_driver": False, "configure_logging": False}
         ray_log = logging.getLogger("ray")
-        ray_log.handlers.clear()  # its lines are logged as the judge's
+        ray_log.handlers.clear()  # its lines go to the judge's log
         ray_log.propagate = True
         while True:
             try:
@@ -176,7 +176,7 @@ class Fleet:
             self._set(member, "starting", member.reason)
 
     async def _serve(self, member: _Member, worker: RayWorker) -> None:
-        """Give a worker jobs as long as it is well; raises RayError when it is gone."""
+        """Give a worker jobs while it is healthy; raises RayError when it is gone."""
         while not member.draining:
             worker.woken.clear()
             doubt, worker.doubt = worker.doubt, ""
@@ -198,12 +198,12 @@ class Fleet:
                     worker.suspect("its memory had errors that could not be corrected")
                     await worker.woken.wait()
             self._dismiss(worker)
-        while True:  # what runs there goes on until the machine is gone
+        while True:  # running jobs continue until the machine is gone
             worker.woken.clear()
             await worker.died(None)
 
     async def _fault(self, worker: RayWorker) -> str | None:
-        """Run the canary; return what is wrong with a worker."""
+        """Run the canary; return what is wrong with a worker, if anything."""
         verdict = await worker.try_canary(next(self._canary_numbers))
         if isinstance(verdict, str):
             return f"the canary kernel could not be judged: {verdict}"

@@ -1,4 +1,4 @@
-"""Where the workers of a cluster are to run."""
+"""The places of a cluster's workers."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from online_judge.settings import JudgeDevice
 class Place:
     """One worker's place: a GPU of a machine, or the CPUs of one."""
 
-    node: str  # Ray's id of the machine; another one each time that it joins
+    node: str  # Ray's id of the machine; a new one each time it joins
     host: str
     gpu: bool
     index: int
-    share: int  # workers of the machine
+    share: int  # number of workers of the machine
 
     def cores(self, present: Collection[int]) -> Cores:
-        """Return the cores of the worker's processes; none that another worker there times on."""
+        """Return the cores of the worker's processes, without timing cores of other workers there."""
         return share_out(present, range(self.share))[self.index] if self.gpu else ANY_CORE
 
 
 def decided(nodes: Sequence[Mapping[str, Any]], wanted: JudgeDevice) -> JudgeDevice:
-    """Return ``cuda`` for ``auto`` if a living node has a GPU; to be kept: a lost GPU is waited for."""
+    """Return ``cuda`` for ``auto`` if a living node has a GPU. Keep the result: jobs wait for a lost GPU."""
     seen = any(node["Alive"] and node["Resources"].get("GPU", 0) >= 1 for node in nodes)
     return "cuda" if wanted == "auto" and seen else wanted
 
 
 def places(nodes: Sequence[Mapping[str, Any]], device: JudgeDevice) -> list[Place]:
-    """Return a place for each GPU of the living nodes of ``ray.nodes()``; without ``cuda`` one a node."""
+    """Return a place for each GPU of the living nodes of ``ray.nodes()``; without ``cuda`` one per node."""
     on_gpu = device == "cuda"
     return [
         Place(node["NodeID"], node["NodeManagerHostname"], on_gpu, index, count)

@@ -31,10 +31,10 @@ log = logging.getLogger(__name__)
 _LOOK_S = 0.5
 _RETRY_S = 1.0
 _NODE_S = 5.0
-"""Longest time from the end of a worker to the news that its whole machine is gone."""
+"""Longest time from the end of a worker to Ray's report that its whole machine is gone."""
 _CLOSE_S = 15.0
 _CALLS = 256
-"""Calls of an actor at a time: more than it has slots."""
+"""Concurrent calls of an actor: more than it has slots."""
 
 
 class RayWorker:
@@ -62,10 +62,10 @@ class RayWorker:
         self.number = number
         self.slots: tuple[RaySlot, ...] = ()
         self.ready = 0
-        self.gone = threading.Event()  # it does no job any more
+        self.gone = threading.Event()  # it does no more jobs
         self.process_died = False
         self.node_gone = threading.Event()
-        self.doubt = ""  # why the canary is to be run
+        self.doubt = ""  # why the canary must run
         self.woken = asyncio.Event()
 
     @property
@@ -99,11 +99,11 @@ class RayWorker:
                 await asyncio.wait_for(self._actor.close.remote(), _CLOSE_S)
             except (RayError, TimeoutError) as error:
                 log.warning("worker %d did not close in order: %s", self.number, type(error).__name__)
-        if not self.node_gone.is_set():  # else Ray may never answer
+        if not self.node_gone.is_set():  # otherwise Ray may never answer
             ray.kill(self._actor)
 
     async def died(self, timeout_s: float | None) -> None:
-        """Wait until its process is gone, it is woken, or the time is up; raises RayError if it is gone."""
+        """Wait until its process is gone (raises RayError), it is woken, or time is up."""
         woken = asyncio.ensure_future(self.woken.wait())
         await asyncio.wait({self._watch, woken}, timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
         woken.cancel()
@@ -111,10 +111,10 @@ class RayWorker:
             self._watch.result()
 
     async def memory_errors(self) -> int:
-        """Return how many uncorrected errors its GPU's memory has had; note how many processes wait."""
+        """Return the number of its GPU's uncorrected memory errors; note how many processes wait."""
         try:
             found: Vitals = await self._actor.vitals.remote()
-        except ActorUnavailableError:  # a trouble of the network may pass
+        except ActorUnavailableError:  # network trouble may pass
             return 0
         self.ready = found.ready
         return found.memory_errors
@@ -125,14 +125,14 @@ class RayWorker:
         return outcome.found if isinstance(outcome.found, Verdict) else outcome.error
 
     def suspect(self, why: str) -> None:
-        """Have the canary run; from any thread."""
+        """Have the canary run; thread-safe."""
         self.doubt = why
         self._loop.call_soon_threadsafe(self.woken.set)
 
     def outcome(self, job: EvaluationJob, cancelled: threading.Event) -> Outcome | None:
         """Have the actor do a job; None if the actor is lost.
 
-        A call that the network lost is made again: the actor knows the job by its id.
+        A call lost by the network is repeated; the actor knows the job by its id.
         """
         while not self.gone.is_set():
             try:
@@ -185,7 +185,7 @@ class RaySlot:
         return outcome.found
 
     def close(self) -> None:
-        """Nothing: the worker closes."""
+        """Do nothing; the worker closes itself."""
 
     def _lost(self, why: Loss, job: EvaluationJob, text: str) -> WorkerLost:
         final: Finding | JudgeError = JudgeError(text)

@@ -1,4 +1,4 @@
-"""A gateway on a Ray cluster runs in a child process, because Ray ends a process whose head is gone."""
+"""Run the gateway on a Ray cluster in a child process, because Ray ends a process whose head is gone."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _PAUSE_S = 2.0
 
 
 def in_children(serve: Callable[[int | None, int], int], announce: int | None, parent: int | None) -> int:
-    """Run a gateway in a child, and the next one whenever a signal or the loss of the head ends it.
+    """Run a gateway in a child, and a new one whenever a signal or the loss of the head ends it.
 
     Args:
-        serve: the gateway; gets ``announce`` and the process with which it ends, and returns its exit code.
-        announce: a descriptor for the first gateway alone.
-        parent: the process with which this one ends; None if it goes on without.
+        serve: runs the gateway; gets ``announce`` and the process with which it ends, returns its exit code.
+        announce: a descriptor for the first gateway only.
+        parent: the process with which this one ends; None for none.
 
     Returns:
-        The exit code of the gateway that ended in another way; 130 after SIGINT.
+        The exit code of a gateway that ended in another way; 130 after SIGINT.
     """
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -41,8 +41,8 @@ def in_children(serve: Callable[[int | None, int], int], announce: int | None, p
         if child == 0:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            linux.die_with_parent(signal.SIGKILL, own)  # what it was told is in the journal
-            os._exit(serve(announce, own))  # Ray's own end of a process may wait for a head that is gone
+            linux.die_with_parent(signal.SIGKILL, own)  # accepted jobs are in the journal
+            os._exit(serve(announce, own))  # Ray's own exit handler may wait for a head that is gone
         if announce is not None:
             os.close(announce)
         announce, sent = None, False

@@ -1,1 +1,1 @@
-"""One device: its slots, its leases, and an evaluation from claim to result."""
+"""One device: its worker and slots, and each evaluation from claim to result."""

@@ -60,7 +60,7 @@ class CleanTimes:
             return self._ms.get(key)
 
     def note(self, key: str, ms: object) -> None:
-        """Keep a time that an evaluator reports if it is valid; the first one stays."""
+        """Keep a reported time if it is valid and the first one."""
         if not isinstance(ms, float) or not math.isfinite(ms) or ms <= 0:
             return
         with self._lock:

@@ -1,4 +1,4 @@
-"""Folders that requests name for building CUDA extensions: below ``BUILD_DIR``, through no symbolic link."""
+"""Folders that requests name for building CUDA extensions: below ``BUILD_DIR``, without symbolic links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(wanted: str | None, root: str | None) -> str | None:
-    """Return in one line why a request may not name ``wanted``; None if it may. ``root`` is ``BUILD_DIR``."""
+    """Return in one line why ``wanted`` is refused; None if it is accepted. ``root`` is ``BUILD_DIR``."""
     if not wanted:
         return None
     if root is None:
@@ -37,7 +37,7 @@ def made(wanted: str | None, root: str | None) -> str | None:
         os.makedirs(real_root, exist_ok=True)
         folder = os.open(real_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            for part in parts:  # candidates can write there: one may just have put a link in the way
+            for part in parts:  # candidates can write there, so one may just have put a link there
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=folder)
                 inner = os.open(

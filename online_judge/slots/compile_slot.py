@@ -1,4 +1,4 @@
-"""A slot for jobs of kind ``compile``: works without a device, on judges with and without a GPU."""
+"""A slot for jobs of kind ``compile``; it needs no device."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 _ANSWER_BYTES = 2**23  # PTX included
 _MAX_READY = 2
 _TOLD = {"original_model_src", "custom_model_src", "dtype_str", "tf32", "asm", "direction"}
-"""Fields of a request that the compile process gets; above all, no hidden workloads."""
+"""Fields of a request that the compile process gets; hidden workloads are not among them."""
 
 
 def compile_slots(
@@ -53,7 +53,7 @@ def compile_slots(
 
 @dataclass(eq=False)
 class CompileSlot:
-    """Compiles one candidate at a time; its methods block and are called from one thread at a time."""
+    """Compiles one candidate at a time; its methods block, and one thread at a time may call them."""
 
     device: Device
     _forks: ForkClient
@@ -66,7 +66,7 @@ class CompileSlot:
         self._pool.close()
 
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
-        """Load and call a candidate once on tensors without data, each launch compiled and none executed.
+        """Load a candidate and call it once on tensors without data; launches are compiled, not executed.
 
         Raises as :func:`online_judge.slots.jobs.run` does.
         """
@@ -83,7 +83,7 @@ class CompileSlot:
     def _compile_once(
         self, process: ProcessHandle, request: EvaluationRequest, cancelled: threading.Event, *, last: bool
     ) -> CompileReport | None:
-        """Have a process do the job, and end it; None if a signal killed it before the last attempt."""
+        """Have a process do the job, then end it; None if a signal killed it before the last attempt."""
         limit_s = self._settings.limit_s(request.timeout)
         limits = TimeLimits(limit_s)
         self.stage_seconds = limits.stage_seconds
@@ -114,9 +114,9 @@ class CompileSlot:
 
 
 class _Compiler:
-    """A compile process as a peer; the candidate runs in it, so its messages are not trusted."""
+    """A compile process as a peer. The candidate runs in it, so its messages are not trusted."""
 
-    stopped = False  # one that is stopped runs into its time limit
+    stopped = False  # a stopped one runs into its time limit
 
     def __init__(self, process: ProcessHandle) -> None:
         self._channel = Channel(process.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)

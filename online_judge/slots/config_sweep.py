@@ -30,13 +30,13 @@ _SHARE_S = 3.0
 def evaluate_tuned(
     slot: DeviceSlot, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
 ) -> Verdict:
-    """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
+    """Judge a candidate with the best values of its tunables found in a sweep of ``request.tune_s``.
 
-    The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
-    If it does not pass, the candidate is judged as declared. If the sweep finds the declared configuration
-    wrong, the candidate is evaluated first and swept only if it passes: it may need weights of its own.
+    The judged text is the candidate's with these values, and ``metadata["tuned"]`` names them.
+    If it does not pass, the candidate is judged as declared. If the declared configuration is wrong in the
+    sweep, the candidate is evaluated first and swept only if it passes: it may need its own weights.
     """
-    source = without_dispatch(request.custom_model_src)  # an earlier sweep's; this one writes its own
+    source = without_dispatch(request.custom_model_src)  # from an earlier sweep; this one writes its own
     try:
         tunables = read_tunables(source)
     except TunablesError as error:
@@ -82,7 +82,7 @@ def evaluate_tuned(
 def _shown_workloads(
     slot: DeviceSlot, request: EvaluationRequest, cancelled: threading.Event
 ) -> list[tuple[int, Workload]]:
-    """Return the heaviest workloads that are not hidden, with their numbers, as many as the budget allows."""
+    """Return as many of the heaviest shown workloads as the budget allows, with their numbers."""
     shown = [each for each in enumerate(slot.workloads(request, cancelled)) if not each[1].hidden]
     shown.sort(key=lambda each: -each[1].weight)
     return shown[: int(request.tune_s // _SHARE_S)]
@@ -97,7 +97,7 @@ def _evaluate_by_shape(
 ) -> Verdict | None:
     """Sweep on each workload with its share of the budget, and judge a text with the numbers of each shape.
 
-    None where a sweep finds nothing, or the text does not pass.
+    None if a sweep finds nothing or the text does not pass.
     """
     begin = time.monotonic()
     share = request.model_copy(update={"tune_s": request.tune_s / len(shown)})
@@ -106,7 +106,7 @@ def _evaluate_by_shape(
         swept = _sweep(slot, share, cancelled, screened=True, workload=number)
         if swept.wrong or not swept.ranking:
             return None
-        if swept.shape not in [each.shape for each in sweeps.values()]:  # the heaviest of a class decides
+        if swept.shape not in [each.shape for each in sweeps.values()]:  # the heaviest decides
             sweeps[workload.name] = swept
     seconds = time.monotonic() - begin
     by_shape = {each.shape: combination(tunables, each.ranking[0]) for each in sweeps.values()}
@@ -127,7 +127,7 @@ def _sweep(
 ) -> Swept:
     """Sweep; continue in another candidate process if a configuration breaks the present one.
 
-    ``parts_s`` are the seconds of the budget that are spent already.
+    ``parts_s`` are the seconds of the budget already spent.
     """
     total = Swept(parts_s=dict(parts_s or {}))
     careful = False
@@ -153,7 +153,7 @@ def _sweep(
         if len(swept.suspects) == 1:
             total.failed[swept.suspects[0]] = tuning.BREAKS_PROCESS
         careful = True
-    # without a ranking it ended before its final
+    # it ended before its final, so it has no ranking
     ranking = total.ranking or sorted(total.ms, key=total.ms.__getitem__)
     total.ranking = [number for number in ranking if number not in total.failed]
     return total

@@ -23,9 +23,9 @@ WHOLE_MESSAGE_S = 10.0
 """Longest time that one message of a process may take."""
 _LOOK_S = 0.25
 _LEAST_REFERENCE_S = 30.0
-_NO_LIMIT_S = 30.0  # longest wait at a time while no limit is running
+_NO_LIMIT_S = 30.0  # longest single wait while no limit is running
 _GAP_S = WHOLE_MESSAGE_S + 2.0
-"""A longer gap between two reads means that the gateway itself was stopped."""
+"""A longer gap between two reads shows that the gateway itself was stopped."""
 
 
 class CandidateTimeout(Exception):
@@ -54,10 +54,12 @@ class TimeLimits:
 
         Args:
             limit_s: the candidate's limit in seconds.
-            stopped_s: total seconds for which candidates have been stopped; not charged to the candidate.
-            waited_s: total seconds for which the evaluator has waited for leases. While the evaluator reports
-                that nobody's time runs, only these seconds are free; the rest is charged to the reference.
-            spent: seconds that each side has used before, on earlier workloads of the same request.
+            stopped_s: returns total seconds for which candidates have been stopped; not charged to the
+                candidate.
+            waited_s: returns total seconds for which the evaluator has waited for leases. While the evaluator
+                reports that nobody's time runs, only these seconds are free; the rest is charged to the
+                reference.
+            spent: seconds that each side used on earlier workloads of the same request.
         """
         self.whose: Whose = "reference"
         self.stage = Stage.LOAD
@@ -69,7 +71,7 @@ class TimeLimits:
         self._limits: dict[Whose, float] = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
         self.spent = dict.fromkeys(self._limits, 0.0) | dict(spent or {})
         self._on_several = bool(spent)
-        self._spent_before = 0.0  # this clock began to run
+        self._spent_before = 0.0  # value of ``spent`` when this clock started
         self._since = time.monotonic()
 
     def switch(self, whose: Whose, stage: str) -> None:
@@ -80,11 +82,11 @@ class TimeLimits:
         self._spent_before = self.spent.get(whose, 0.0)
 
     def forgive(self, seconds: float) -> None:
-        """Charge the last ``seconds`` to nobody: this process was stopped."""
+        """Charge the last ``seconds`` to nobody, because this process was stopped."""
         self._since += seconds
 
     def remaining_s(self) -> float:
-        """Return the seconds that are left to the side whose time runs.
+        """Return the remaining seconds of the side whose time runs.
 
         Raises ReferenceTimeout if the reference has none left, CandidateTimeout if the candidate has none.
         """
@@ -106,7 +108,7 @@ class TimeLimits:
             charged, free_s = "reference", waited_s - self._waited_before
         elif self.whose != "reference":
             free_s = stopped_s - self._stopped_before
-        if self.whose in ("candidate", "tuning"):  # a stop is known at its end, after most of it was charged
+        if self.whose in ("candidate", "tuning"):  # a stop is reported late, when most of it is charged
             self.spent[charged] = max(self.spent[charged] + passed_s - free_s, self._spent_before)
         else:
             self.spent[charged] += max(passed_s - free_s, 0.0)
@@ -120,7 +122,7 @@ class Lost(Exception):
 
 
 class ProcessLost(Lost):
-    """The process of a conversation died, was stopped or broke the protocol, in the time of ``whose``."""
+    """The process of a conversation died, was stopped or broke the protocol during the time of ``whose``."""
 
     def __init__(self, whose: Whose, stage: Stage) -> None:
         super().__init__(f"a process died in the time of the {whose}")
@@ -129,7 +131,7 @@ class ProcessLost(Lost):
 
 
 class ContextLost(Lost):
-    """The evaluator's CUDA context is broken; ``final`` is raised if that happens again."""
+    """The evaluator's CUDA context is broken; ``final`` is raised if this happens again."""
 
     def __init__(self, final: JudgeError) -> None:
         super().__init__(f"an evaluator lost its CUDA context: {final}")
@@ -141,16 +143,16 @@ class Attempts:
     """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
 
     At most ``count`` of them count, and at most ``2 * count`` are made. An attempt in which the fork server
-    died does not count. One that lacks memory beside other jobs is made again, alone on the device; the two
-    are one attempt.
+    died does not count. An attempt that lacks memory beside other jobs is repeated alone on the device; the
+    two count as one.
     """
 
     forks: ForkClient
-    leases: GpuLeases | None = None  # of the device; None for a job that needs none
-    problem: str = ""  # what its need of memory depends on
+    leases: GpuLeases | None = None  # of the device; None if the job needs no device
+    problem: str = ""  # key of its need of memory
     cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
     count: int = 2
-    lost: Lost | None = field(default=None, init=False)  # what ended the latest attempt
+    lost: Lost | None = field(default=None, init=False)  # the exception that ended the latest attempt
     _made: int = field(default=0, init=False)
     _counted: int = field(default=0, init=False)
     _generation: int | None = field(default=None, init=False)
@@ -158,7 +160,7 @@ class Attempts:
 
     @property
     def are_left(self) -> bool:
-        """Return whether another attempt may follow the present one."""
+        """Return True if another attempt may follow the present one."""
         counts = self._generation == self.forks.generation
         return self._counted + counts < self.count and self._made < 2 * self.count
 
@@ -177,7 +179,7 @@ class Attempts:
         """Make an attempt within the block; yield whether the job is alone on the device.
 
         :class:`Lost`, :class:`ForkServerLost` and, beside other jobs, :class:`NotEnoughMemory` end the block
-        and are not passed on.
+        and are swallowed.
         """
         self.lost = None
         again, self._again_alone = self._again_alone, False
@@ -204,11 +206,11 @@ Result = TypeVar("Result", covariant=True)
 
 
 class Peer(Protocol[Job, Result]):
-    """The process of a conversation; its methods raise ChannelClosed or FrameError if it is lost."""
+    """The process at the other end; its methods raise ChannelClosed or FrameError if it is lost."""
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal has stopped it; then no answer will come."""
+        """Whether a signal has stopped it, so that no answer will come."""
 
     def order(self, order: Job, fds: Sequence[int]) -> None:
         """Send it an order."""
@@ -222,7 +224,7 @@ def converse(
 ) -> Result:
     """Give a process an order and wait for its result.
 
-    Raises ReferenceTimeout or CandidateTimeout for a side that used up its time, Cancelled, ProcessLost.
+    Raises ReferenceTimeout or CandidateTimeout if a side used up its time, Cancelled, ProcessLost.
     """
     message: Clock | Result | None = None
     try:
@@ -230,7 +232,7 @@ def converse(
         looked = time.monotonic()
         while True:
             if message is None:
-                message = peer.hear(0)  # before time is charged: it may have waited to be read
+                message = peer.hear(0)  # read before time is charged: it may have been waiting here
             if (gap_s := time.monotonic() - looked) > _GAP_S:
                 limits.forgive(gap_s)
             looked = time.monotonic()

@@ -55,14 +55,14 @@ from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
-_OF_REFERENCE = ("reference", "none")  # an evaluator runs the problem's code and the judge's alone
+_OF_REFERENCE = ("reference", "none")  # an evaluator runs only the judge's and the problem's code
 
 Request = EvaluationRequest | ProblemRequest
 
 
 @dataclass(frozen=True)
 class _Query:
-    """One job for an evaluator; ``limit_s`` is the candidate's, of which ``spent`` is used up."""
+    """One job for an evaluator; ``limit_s`` is the candidate's limit, ``spent`` of it is used up."""
 
     op: Operation
     request: Request
@@ -71,21 +71,21 @@ class _Query:
     recorded_ms: float | None = None
     sweep: SweepTerms | None = None
     workload: int = 0
-    spent: Mapping[Whose, float] | None = None  # on earlier workloads
+    spent: Mapping[Whose, float] | None = None  # seconds used on earlier workloads
 
 
 @dataclass(frozen=True)
 class _CandidateRun:
     end: ProcessEnd
-    found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
-    timed_out: Stage | None  # the stage in which it was
-    late: Answer | None  # the evaluator's, after that
-    workloads: tuple[Workload, ...]  # of the problem; empty where it has one or that is unknown
+    found: messages.Finding | None  # the evaluator's result; None if the candidate's time was up
+    timed_out: Stage | None  # the stage in which time was up
+    late: Answer | None  # the evaluator's answer after that
+    workloads: tuple[Workload, ...]  # of the problem; empty if it has one or that is unknown
 
 
 @dataclass(eq=False)
 class DeviceSlot:
-    """One slot; its methods block and are called from one thread at a time.
+    """One slot; its methods block, and one thread at a time may call them.
 
     They raise as :func:`online_judge.slots.jobs.run` does.
     """
@@ -99,17 +99,17 @@ class DeviceSlot:
     evaluators: InitVar[Pool]
     _known: CleanTimes
     stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
-    _spent: Mapping[Whose, float] | None = field(default=None, init=False)  # of its request's time limits
+    _spent: Mapping[Whose, float] | None = field(default=None, init=False)  # its request's time limits
 
     def __post_init__(self, evaluators: Pool) -> None:
-        self.executes = self.device.kind == "cuda"  # else times mean nothing
+        self.executes = self.device.kind == "cuda"  # without a GPU times mean nothing
         name = f"cuda:{self.device.id}" if self.executes else self.device.kind
         self._target = Target(self.device.hardware, name, self.executes)
         self._evaluators = Evaluators(self.device.kind, evaluators, self._leases)
         self._leases.on_alone.append(self._evaluators.forget)
 
     def start(self) -> None:
-        """Take an evaluator, so that the first job finds one; raises JudgeError if none can be started."""
+        """Start an evaluator for the first job; raises JudgeError if none can be started."""
         self._evaluators.start()
 
     def close(self) -> None:
@@ -118,12 +118,12 @@ class DeviceSlot:
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
     ) -> Verdict:
-        """Judge a candidate on each workload of its problem, one after the other, in a process each.
+        """Judge a candidate on each workload of its problem in turn, each in a new candidate process.
 
-        Once it has failed on one it is checked on others, but not timed. The time limit is that of all. If
+        After a failure it is still checked on others, but not timed. The time limit covers all workloads. If
         the reference's time ends after a failure, the other workloads are not checked. Without a failure
-        ReferenceTimeout names the workload, and there is no verdict: a candidate that is right on some
-        workloads has not passed, and it has not failed.
+        ReferenceTimeout names the workload and there is no verdict, because a candidate that is right on some
+        workloads has neither passed nor failed.
         """
         query = replace(self._query("evaluate", request, cancelled), recorded_ms=recorded_ms)
         verdict, known = self._evaluate(query)
@@ -150,7 +150,7 @@ class DeviceSlot:
         return assemble.with_seconds(verdict, spent_s) if self.executes else verdict
 
     def _evaluate(self, query: _Query) -> tuple[Verdict, tuple[Workload, ...]]:
-        """Judge a candidate on one workload; return the problem's workloads too, if it has several."""
+        """Judge a candidate on one workload; also return the problem's workloads if it has several."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
         attempts = self._attempts(query)
@@ -158,13 +158,13 @@ class DeviceSlot:
             with attempts.attempt() as alone:
                 run = self._run_candidate(query, alone=alone)
                 verdict = self._verdict(run, query.limit_s, request)
-                if memory_errors.explains(verdict):  # also alone: the candidate is at fault
+                if memory_errors.explains(verdict):  # even alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
                 gone = isinstance(run.found, messages.CandidateGone) and not run.found.why
                 if gone and run.end.died and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried again")
                     continue
-                if self.executes:  # without times, equal runs give equal verdicts
+                if self.executes:  # without times, equal requests must give equal verdicts
                     verdict = assemble.with_seconds(verdict, self.stage_seconds)
                 return verdict, run.workloads
         self._require_harmless_reference(query, attempts.lost)
@@ -190,7 +190,7 @@ class DeviceSlot:
         return None
 
     def workloads(self, request: EvaluationRequest, cancelled: threading.Event) -> tuple[Workload, ...]:
-        """Run the reference on the first workload; return all if the problem has several."""
+        """Run the reference on the first workload; return the problem's workloads if it has several."""
         query = replace(self._query("problem", request, cancelled), request=_problem_of(request))
         return self._look(query)[1]
 
@@ -240,7 +240,7 @@ class DeviceSlot:
         )
 
     def _look(self, query: _Query, count: int = 2) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
-        """Run the reference on one workload; return what was found, and the workloads if several."""
+        """Run the reference on one workload; return the report, and the workloads if there are several."""
         attempts = self._attempts(query, count)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -258,12 +258,12 @@ class DeviceSlot:
         return Attempts(self._forks, self._leases, query.request.original_model_src, query.cancelled, count)
 
     def _check(self, query: _Query, *, alone: bool) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
-        """Run the reference with no candidate attached; return what was found, and the workloads."""
+        """Run the reference without a candidate; return the report and the workloads."""
         evaluator = self._evaluators.of(_sources(query.request), query.cancelled)
         try:
             answer = self._converse(evaluator, query, self._job(query, alone=alone))
         except Cancelled:
-            evaluator.end()  # the reference runs in it and cannot be interrupted
+            evaluator.end()  # the reference cannot be interrupted
             raise
         except CandidateTimeout as error:  # there is no candidate
             evaluator.end()
@@ -282,12 +282,12 @@ class DeviceSlot:
             self._look(check, count=1)
 
     def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
-        """Run the candidate in a fresh process with the evaluator; on return the process is gone."""
+        """Run the candidate in a fresh process with the evaluator; on return that process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
         evaluator = self._evaluators.of(_sources(request), query.cancelled)
         build_dir = None
-        if request.hidden_workloads is None:  # a candidate could leave there what it sees of hidden inputs
+        if request.hidden_workloads is None:  # a candidate could leave hidden inputs there
             build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
         try:
             candidate = self._candidates.take(query.cancelled, build_dir)
@@ -316,7 +316,7 @@ class DeviceSlot:
         if late is not None and late.result.kind == "judge_failed":
             evaluator.end()
         if late is not None and isinstance(late.result, EvaluationResult) and late.result.timing is not None:
-            answer, timed_out = late, None  # all that was left is the call without kernels, which may fail
+            answer, timed_out = late, None  # only the call without kernels was left, which may fail
         found = None if answer is None else self._finding(answer, evaluator)
         if isinstance(found, EvaluationResult):
             self._known.note(clean, found.clean_ms)
@@ -343,7 +343,7 @@ class DeviceSlot:
         return Job(
             op=query.op,
             request=request,
-            # the key of this problem's hidden seeds: all that evaluators know of the secret
+            # the key of this problem's hidden seeds is all that evaluators know of the secret
             seeds=hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest(),
             alone=alone,
             hardware=self.device.hardware,
@@ -358,7 +358,7 @@ class DeviceSlot:
     def _converse(
         self, evaluator: EvaluatorHandle, query: _Query, job: Job, candidate: ProcessHandle | None = None
     ) -> Answer:
-        """Have the evaluator do a job, with or without a candidate process; end an evaluator that fails."""
+        """Have the evaluator do a job, with or without a candidate process; end the evaluator if it fails."""
         leases = evaluator.leases
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, leases.waited_s, query.spent)
         self.stage_seconds, self._spent = limits.stage_seconds, limits.spent
@@ -392,7 +392,7 @@ class DeviceSlot:
 
 @contextmanager
 def _named(workload: Workload) -> Iterator[None]:
-    """Say on which workload the reference's time ended; its other failures say so themselves."""
+    """Name the workload on which the reference's time ended; other failures name it themselves."""
     try:
         yield
     except ReferenceTimeout as error:
@@ -400,7 +400,7 @@ def _named(workload: Workload) -> Iterator[None]:
 
 
 def _sources(request: Request) -> str:
-    """Return all text of clients that an evaluator runs; other text runs in another evaluator."""
+    """Return all client text that an evaluator runs; each such text has its own evaluator."""
     hidden = request.hidden_workloads
     return request.original_model_src if hidden is None else f"{request.original_model_src}\0{hidden}"
 

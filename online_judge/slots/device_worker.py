@@ -18,14 +18,14 @@ from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Device
 
 _SPARE, _SPARE_ON_GPU = 1, 2
-"""Evaluators that a device keeps ready for references that none of its slots has loaded."""
+"""Spare evaluators of a device, for references that none of its slots has loaded."""
 
 
 class LocalWorker:
-    """A device of this machine: its leases, waiting processes, known reference times and slots."""
+    """A device of this machine with its leases, waiting processes, known reference times and slots."""
 
     def __init__(self, fork_client: ForkClient, device: Device, settings: Settings) -> None:
-        """Start nothing yet; on a GPU no process starts while something is timed."""
+        """Start nothing yet. On a GPU no process starts while something is timed."""
         self.device = device
         cuda = device.kind == "cuda"
         target = settings.ready_processes
@@ -58,23 +58,23 @@ class LocalWorker:
 
     @property
     def ready(self) -> int:
-        """Return how many processes wait for a candidate."""
+        """Return how many candidate processes are waiting."""
         return self._candidates.ready
 
     async def start(self) -> None:
-        """Start the processes; return when each slot has its first evaluator, or raise JudgeError."""
+        """Start the processes; return once each slot has its first evaluator, or raise JudgeError."""
         self._candidates.fill()
         self._evaluators.fill()
         await asyncio.gather(*(asyncio.to_thread(slot.start) for slot in self.slots))
 
     async def close(self) -> None:
-        """End the waiting processes; those of a slot end with the slot."""
+        """End the waiting processes; a slot ends its own."""
         await asyncio.to_thread(self._candidates.close)
         await asyncio.to_thread(self._evaluators.close)
 
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:
-    """Return the device's lock file; for a GPU all judges of this user have the same one."""
+    """Return the device's lock file; all judges of this user share that of a GPU."""
     if device.kind != "cuda":
         return fork_client.home / f"{device.kind}-{device.id}.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"

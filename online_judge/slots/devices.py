@@ -1,4 +1,4 @@
-"""Which devices the judge serves."""
+"""Find the devices that the judge serves."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ log = logging.getLogger(__name__)
 
 _SMI_S = 10.0
 _MIB, _GIB = 2**20, 2**30
-_CORES_PER_SLOT = {"cpu": 1.0, "cuda": 4 / 3}  # on a GPU some are left for compiling and timing
+_CORES_PER_SLOT = {"cpu": 1.0, "cuda": 4 / 3}  # on a GPU some are reserved for compiling and timing
 _MEMORY_PER_SLOT = {"cpu": 2 * _GIB, "cuda": 6 * _GIB}  # of the host: an evaluator and a candidate
-_GPU_MEMORY_PER_SLOT = 8 * _GIB  # their contexts and the tensors of most problems; larger ones run alone
+_GPU_MEMORY_PER_SLOT = 8 * _GIB  # for contexts and the tensors of most problems; larger ones run alone
 
 
 @dataclass(frozen=True)
 class Device:
-    id: int  # number towards clients
+    id: int  # its number for clients
     kind: DeviceKind
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
     hardware: str  # its name
-    cores: Cores = ANY_CORE  # of the CPU, for its processes
-    slots: int = 1  # evaluations at a time
+    cores: Cores = ANY_CORE  # CPU cores for its processes
+    slots: int = 1  # number of evaluations at a time
     facts: DeviceFacts | None = None  # None without a GPU
     node: str = ""  # name of its machine; empty for this one
 
 
 @dataclass
 class Machine:
-    """What the judge found to run on; on a cluster devices join and leave."""
+    """The devices that the judge found; on a cluster devices join and leave."""
 
     cuda_available: bool  # evaluations run on CUDA devices
-    device_count: int  # CUDA devices of the machine
-    devices: tuple[Device, ...]  # those that are used; the single CPU device if there is no CUDA
-    compile_target: str  # what kernels are compiled for
-    elastic: bool = False  # devices join and leave; jobs wait where there are none
-    awaited: bool = False  # a worker is starting or lost: another model may join
-    known: dict[str, Device] = field(default_factory=dict)  # one that has joined, by hardware
+    device_count: int  # all CUDA devices of the machine
+    devices: tuple[Device, ...]  # the used ones; the single CPU device without CUDA
+    compile_target: str  # compile target of kernels
+    elastic: bool = False  # devices join and leave; jobs wait while there are none
+    awaited: bool = False  # a worker is starting or lost, so another model may join
+    known: dict[str, Device] = field(default_factory=dict)  # a device that has joined, by hardware
 
     def join(self, device: Device) -> None:
         self.known[device.hardware] = device
@@ -59,7 +59,7 @@ class Machine:
 
     @property
     def kind(self) -> DeviceKind:
-        """The devices' kind; ``cuda`` where a GPU is asked for but missing."""
+        """The devices' kind; ``cuda`` also if a GPU is required but missing."""
         return self._sample.kind if self._sample is not None else "cuda"
 
     @property
@@ -102,9 +102,9 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
 
 
 def slots(device: Device, settings: Settings, devices: int) -> int:
-    """Return how many evaluations a device takes at a time where the machine is shared by ``devices``.
+    """Return how many evaluations each of the machine's ``devices`` takes at a time.
 
-    As many as are asked for, else as many as cores and memory allow.
+    The number is ``MAX_CONCURRENT_EVALS`` if set, else as many as cores and memory allow.
     """
     if settings.max_concurrent_evals:
         return settings.max_concurrent_evals
@@ -121,7 +121,7 @@ def slots(device: Device, settings: Settings, devices: int) -> int:
 def memory_bytes(device: Device) -> dict[str, int]:
     """Ask nvidia-smi for total and used memory of a GPU; zeros if it does not answer.
 
-    Nothing is asked about a GPU of another machine: it has only its total.
+    A GPU of another machine is not queried: only its total is known.
     """
     if device.node:
         total = (device.facts and device.facts.memory_bytes) or 0
@@ -135,10 +135,10 @@ def memory_bytes(device: Device) -> dict[str, int]:
 
 
 def smi(device: Device, fields: str) -> list[int]:
-    """Return what nvidia-smi says of a GPU, numbers without units.
+    """Query nvidia-smi about a GPU; return numbers without units.
 
     Raises:
-        OSError, subprocess.SubprocessError, ValueError, IndexError: it does not answer with numbers.
+        OSError, subprocess.SubprocessError, ValueError, IndexError: there is no answer in numbers.
     """
     query = [f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     command = ["nvidia-smi", f"--id={device.visible_devices}", *query]

@@ -1,4 +1,4 @@
-"""The evaluators of a slot: orders go to them, requests for leases and results come back."""
+"""The evaluators of a slot: send them orders, receive requests for leases and results."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class EvaluatorFailed(JudgeError):
 
 
 class EvaluatorHandle:
-    """Used from one thread at a time; what runs in the process is not trusted."""
+    """One evaluator, which is not trusted; used from one thread at a time."""
 
     def __init__(self, process: ProcessHandle, leases: GpuLeases) -> None:
-        """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
+        """Take over a process that is ready; it gets its leases from ``leases``."""
         self.process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self.leases = LeaseServer(leases, self._channel.send_json)
@@ -42,7 +42,7 @@ class EvaluatorHandle:
         self.ended = False
 
     def wake(self) -> bool:
-        """Resume it; return whether it can take an order: it lives and has sent nothing unasked."""
+        """Resume it; return True if it can take an order: it lives and has sent nothing unasked."""
         linux.go_on(self._frozen)
         return not self.ended and not is_readable(0, self.process.lifeline, self._channel)
 
@@ -56,9 +56,9 @@ class EvaluatorHandle:
         self._channel.send_json(order.to_json(), fds)
 
     def hear(self, timeout_s: float) -> messages.Clock | messages.Answer | None:
-        """Return its next message; None if none comes or it is about leases, which are handled here.
+        """Return its next message; None if none arrived, or if it was about leases (handled here).
 
-        Raises EvaluatorFailed if its answer cannot be read, which ends it.
+        An unreadable answer ends the evaluator and raises EvaluatorFailed.
         """
         if self.ended or self.leases.failed:
             raise ChannelClosed("it was ended, or asked for leases in a way that cannot be")
@@ -80,9 +80,9 @@ class EvaluatorHandle:
             raise EvaluatorFailed("the evaluator's result cannot be read") from error
 
     def rest(self) -> None:
-        """Have it free the memory shared with a candidate, and stop all its threads until the next order.
+        """Have it free the memory shared with a candidate, and keep it stopped until the next order.
 
-        One that keeps a lease is ended.
+        An evaluator that keeps a lease is ended.
         """
         if self.ended:
             return
@@ -100,14 +100,14 @@ class EvaluatorHandle:
             self.end()
 
     def end(self) -> None:
-        """Kill it, and return its leases when all its processes are gone."""
+        """Kill it; once all its processes are gone, return its leases."""
         if not self.ended:
             self.ended = True
             self.process.end()
             self.leases.close()
 
     def settle(self) -> messages.Answer | None:
-        """Return the answer to the latest order; end it if none comes in time, or none that can be read."""
+        """Return the answer to the latest order; end the evaluator if it is late or unreadable."""
         deadline = time.monotonic() + _PATIENCE_S
         try:
             while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
@@ -127,16 +127,16 @@ class Evaluators:
     _kind: DeviceKind
     _pool: Pool
     _leases: GpuLeases
-    # by reference, the latest last
+    # by reference, the most recent last
     _of: OrderedDict[str, EvaluatorHandle] = field(default_factory=OrderedDict, init=False)
     _unused: EvaluatorHandle | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Take an evaluator for the first reference; raises JudgeError if none can be started."""
+        """Start an evaluator for the first reference; raises JudgeError if none can be started."""
         self._unused = self._take(threading.Event())
 
     def of(self, source: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator that runs this text and no other; raises as :meth:`Pool.take` does."""
+        """Return the evaluator of this text, which runs no other; raises as :meth:`Pool.take` does."""
         key = text_digest(source)
         known = self._of.pop(key, None)
         if known is None:
@@ -151,7 +151,7 @@ class Evaluators:
         return known
 
     def forget(self) -> None:
-        """End those that have loaded a reference, which frees their memory on the device."""
+        """End all evaluators that have loaded a reference, to free device memory."""
         while self._of:
             self._of.popitem()[1].end()
 

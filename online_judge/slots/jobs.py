@@ -1,4 +1,4 @@
-"""A job as the gateway submits it to a slot, and what a slot does for each kind."""
+"""A job as the gateway submits it to a slot, and how a slot runs each kind."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from online_judge.slots.devices import Device
 
 Finding = Verdict | ProblemReport | CompileReport | ProfileReport
 Loss = Literal["crashed", "gone", "failed"]
-"""How a worker is lost: its process died, its machine is gone, or the judge's own code failed in it."""
+"""Ways to lose a worker: its process died, its machine is gone, or the judge's own code failed in it."""
 MOST_LOST: dict[Loss, int] = {"crashed": 2, "gone": 5, "failed": 2}
-"""Losses of a kind during one job after which no further worker tries it."""
+"""Losses of each kind during one job after which no further worker tries it."""
 
 
 class WorkerLost(JudgeError):
-    """A device on another machine did not do a job; ``final`` is the outcome after too many such losses."""
+    """A worker on another machine did not finish a job; ``final`` is the outcome after too many losses."""
 
     def __init__(self, why: Loss, device: int, final: Finding | JudgeError) -> None:
         super().__init__(f"device {device}: its worker {why}")
@@ -36,7 +36,7 @@ class WorkerLost(JudgeError):
 class EvaluationJob:
     """One job; ``recorded_ms`` is a reference time to use instead of a measured one.
 
-    A worker that gets the same ``id`` twice does the job once.
+    A worker that gets an ``id`` twice does the job once.
     """
 
     kind: JobKind
@@ -54,7 +54,7 @@ class RemoteSlot(Protocol):
     stage_seconds: dict[str, float]
 
     def run(self, job: EvaluationJob, cancelled: threading.Event) -> Finding:
-        """Do a job as :func:`run` does; raises WorkerLost where another worker may try."""
+        """Do a job as :func:`run` does; raises WorkerLost if another worker may try."""
 
     def close(self) -> None: ...
 

@@ -1,1 +1,1 @@
-"""From facts to a verdict; imports no torch."""
+"""Turn facts into a verdict; imports no torch."""

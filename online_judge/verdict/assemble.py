@@ -1,7 +1,7 @@
 """Assemble verdicts on candidates. Only this package decides a status, a flag or a feedback text.
 
-Pure functions from facts (the request, what the evaluator found, how the candidate's process ended, which
-sandbox was in force) to a verdict; no torch.
+Pure functions from facts (the request, the evaluator's findings, the end of the candidate's process, the
+sandbox in force) to a verdict; no torch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from online_judge.verdict import feedback, flags, observations, runtime, static_
 from online_judge.verdict.endings import explain
 from online_judge.verdict.flags import Flag, Severity
 
-_LOG_CHARS = 300  # of what a candidate printed, short enough for a prompt
+_LOG_CHARS = 300  # bytes of a candidate's printed text, short enough for a prompt
 _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
 
@@ -32,7 +32,7 @@ Report = Mapping[str, object]
 @dataclass(frozen=True)
 class Target:
     hardware: str  # name of the device
-    device: str  # its name towards clients, such as ``cuda:0``
+    device: str  # its name for clients, such as ``cuda:0``
     cuda: bool  # whether kernels run on a GPU
 
 
@@ -82,7 +82,7 @@ def timed_out(
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
-    """Return the verdict on a candidate whose process is gone or, as ``why`` says, broke the protocol."""
+    """Return the verdict on a candidate whose process is gone or broke the protocol (``why``)."""
     metadata = _surroundings(request, target) | {"sandbox": end.sandbox}
     if end.out_of_memory:
         return _verdict(Status.OUT_OF_MEMORY, metadata | feedback.of_memory(stage) | _printed(end))
@@ -103,10 +103,10 @@ def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdic
 def _flags_of_passed(
     request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
 ) -> list[Flag]:
-    """Return the flags that are raised only if the outputs are right."""
+    """Return the flags that need right outputs."""
     found: list[Flag] = []
     for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
-        # a bound is no proof where a trivial answer, written once and kept, passes
+        # a bound proves nothing if a trivial answer, written once and kept, passes
         soft = flag.id == "below_bandwidth_bound" and problem.trivial_answers
         found.append(Flag("below_soft_bound", flag.evidence) if soft else flag)
     if request.backend == "triton":
@@ -141,6 +141,6 @@ def _verdict(
     runtime_ms: float | None = None,
     stats: dict[str, object] | None = None,
 ) -> Verdict:
-    """Make the verdict as it is on the wire, where an infinite number is null."""
+    """Make the verdict in its wire form, in which an infinite number is null."""
     made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})
     return Verdict.model_validate(made.model_dump(mode="json"))

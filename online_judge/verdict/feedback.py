@@ -1,4 +1,4 @@
-"""Feedback for the model that wrote a kernel: short, about its own code, the same words every time."""
+"""Feedback for the model that wrote a kernel: short, about its own code, always in the same words."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def of_memory(stage: Stage) -> dict[str, object]:
 
 
 def of_repeat(wrong: dict[str, object]) -> dict[str, object]:
-    """Explain that a candidate was right once, and then wrong on the same inputs, as ``wrong`` says."""
+    """Explain that a candidate was right once, then wrong on the same inputs (``wrong``)."""
     text = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
     return wrong | _metadata(Status.NONDETERMINISTIC, [head, text], correctness_issue=_REPEATED)
@@ -93,7 +93,7 @@ def of_unequal_calls(found: Error, limit: Limit) -> dict[str, object]:
 
 
 def of_far_off(error: float) -> dict[str, object]:
-    """Explain outputs far from the answer that a loose tolerance lets pass."""
+    """Explain outputs that are far off, although a loose tolerance lets them pass."""
     line = (
         f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
         "of the output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
@@ -190,12 +190,12 @@ def _metadata(status: Status, lines: list[str], advice: str = "", /, **keys: obj
 
 
 def _budget(advice: str) -> int:
-    """Return the bytes of feedback beside the advice."""
+    """Return how many bytes of feedback are left beside the advice."""
     return MAX_BYTES - len(advice.encode()) - 8
 
 
 def of_hidden(status: Status) -> dict[str, object]:
-    """Explain a failure on a hidden workload; only the status is given away."""
+    """Explain a failure on a hidden workload; reveal only the status."""
     line = f"{status.value}: it fails on a hidden workload, whose inputs are not shown"
     return _metadata(status, [line])
 

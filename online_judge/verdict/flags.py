@@ -29,10 +29,10 @@ SEVERITIES = {
     # a person should look
     "no_own_kernel": Severity.SUSPECT,  # a call launches no kernel that the candidate defines
     "decoy_kernel": Severity.SUSPECT,  # the output is the same without the candidate's own kernels
-    "stale_weights": Severity.SUSPECT,  # weights changed in place do not count
+    "stale_weights": Severity.SUSPECT,  # weights changed in place have no effect
     "patched_functions": Severity.SUSPECT,  # functions of torch, triton or Python were replaced
     "below_soft_bound": Severity.SUSPECT,  # faster than all inputs and weights can be read, or computed
-    "fails_scaled_inputs": Severity.SUSPECT,  # right on the problem's own inputs alone
+    "fails_scaled_inputs": Severity.SUSPECT,  # right on the problem's own inputs only
     "fails_shifted_inputs": Severity.SUSPECT,
     "fails_tied_inputs": Severity.SUSPECT,
     "inputs_written": Severity.SUSPECT,  # inputs changed, the reference's result does not
@@ -51,7 +51,7 @@ SEVERITIES = {
     "static_streams": Severity.NOTE,
     "static_introspection": Severity.NOTE,  # frames, garbage collector, other modules' internals
     "static_process": Severity.NOTE,  # processes, sockets, files
-    "static_fallback": Severity.NOTE,  # an except branch that computes the result some other way
+    "static_fallback": Severity.NOTE,  # an except branch that computes the result in another way
 }
 """Severity of a kernel's flag by id; these ids are what clients see."""
 
@@ -77,7 +77,7 @@ class Flag:
 
 
 def merged(flags: Iterable[Flag]) -> list[Flag]:
-    """Return one flag an id, the first one's evidence, the gravest first."""
+    """Return one flag for each id, with the first one's evidence, the gravest first."""
     order = list(Severity)
     first: dict[str, Flag] = {}
     for flag in flags:

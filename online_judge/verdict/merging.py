@@ -1,4 +1,4 @@
-"""Merge the verdicts on one candidate, one a workload, into the verdict on the problem."""
+"""Merge the verdicts on one candidate, one for each workload, into the verdict on the problem."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _MOST_FAILED = 3
 _EVERYWHERE = (Status.SYNTAX, Status.LOAD, Status.CONSTRUCT)
 """Statuses that do not depend on inputs."""
 _HARMLESS = ("hardware", "device", "notes", "sandbox", "error", "stage")
-"""Keys of a failure's metadata that say nothing about the inputs."""
+"""Keys of a failure's metadata that reveal nothing about the inputs."""
 _MEANS = (
     *("fast_p", "ci_low", "ci_high", "gpu_ms", "score_ms", "e2e_ms", "mean", "median"),
     *("baseline_gpu_ms", "baseline_e2e_ms", "baseline_clean_ms", "baseline_time"),
     *("sol_ms", "sol_score", "forward_gpu_ms", "baseline_forward_gpu_ms"),
 )
-"""Keys of a verdict's statistics of which the geometric mean is taken."""
+"""Keys of a verdict's statistics that become geometric means."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +35,18 @@ class Judged:
 
 
 def shown_name(workload: Workload) -> str:
-    """Return what a model may read."""
+    """Return the name that a model may see."""
     return HIDDEN if workload.hidden else f"workload {workload.name!r}"
 
 
 def says_more(judged: Sequence[Judged]) -> bool:
-    """Say whether another workload tells something new about a candidate that is ``judged`` on some."""
+    """Return True if another workload can add information about a candidate ``judged`` on some."""
     failed = [each.verdict.status for each in judged if not each.verdict.correct]
     return len(failed) < _MOST_FAILED and not {Status.TIMEOUT, *_EVERYWHERE} & set(failed)
 
 
 def merged(judged: Sequence[Judged], left: Sequence[Workload]) -> Verdict:
-    """Return the verdict on the problem; workloads in ``left`` were not judged any more."""
+    """Return the verdict on the problem; workloads in ``left`` were not judged."""
     failed = [each for each in judged if not each.verdict.correct]
     entries = [_entry(each) for each in judged]
     entries += [_entry(Judged(each, Verdict(status=Status.NOT_CHECKED))) for each in left]
@@ -87,7 +87,7 @@ def _entry(judged: Judged) -> dict[str, object]:
 
 
 def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) -> dict[str, object]:
-    """Return the metadata of the failure on one workload, without what a hidden one must not give away."""
+    """Return the metadata of the failure on one workload; a hidden one reveals nothing of its inputs."""
     verdict, workload = worst.verdict, worst.workload
     if workload.hidden:
         kept = {key: value for key, value in verdict.metadata.items() if key in _HARMLESS}
@@ -105,7 +105,7 @@ def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) 
 
 
 def _passed(judged: Sequence[Judged]) -> dict[str, object]:
-    """Return the first verdict's metadata, with the least precision and the flags of all.
+    """Return the first verdict's metadata, with the lowest precision and the flags of all.
 
     Errors and limits are those of a workload that is shown.
     """
@@ -120,7 +120,7 @@ def _passed(judged: Sequence[Judged]) -> dict[str, object]:
 
 
 def _flags(judged: Sequence[Judged]) -> dict[str, object]:
-    """Return the flags of all, each with the first workload that it was raised on."""
+    """Return the flags of all, each with the first workload on which it was raised."""
     kernel = [Flag(flag.id, _evidence(each, flag.evidence)) for each in judged for flag in each.verdict.flags]
     problem: dict[str, ProblemFlag] = {}
     for each in judged:
@@ -135,7 +135,7 @@ def _evidence(judged: Judged, evidence: str) -> str:
 
 
 def _statistics(judged: Sequence[Judged]) -> dict[str, object]:
-    """Return geometric means, the GPU's use by all, and what is the same on all."""
+    """Return geometric means, summed use of the GPU, and the keys that are equal on all."""
     found = [each.verdict.runtime_stats for each in judged]
     stats = {key: value for key, value in found[0].items() if all(each.get(key) == value for each in found)}
     for key in _MEANS:
@@ -152,9 +152,9 @@ def _statistics(judged: Sequence[Judged]) -> dict[str, object]:
 
 
 def _mean(judged: Sequence[Judged], values: Sequence[float | None]) -> float | None:
-    """Return the geometric mean by the workloads' weights; None where a value is missing or not positive."""
+    """Return the weighted geometric mean; None if a value is missing or not positive."""
     largest = max(each.workload.weight for each in judged)
-    weights = [each.workload.weight / largest for each in judged]  # no sum of them is infinite or 0
+    weights = [each.workload.weight / largest for each in judged]  # their sum is neither infinite nor 0
     known = [value for value in values if value is not None and value > 0]
     if len(known) < len(judged):
         return None

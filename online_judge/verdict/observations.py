@@ -1,4 +1,4 @@
-"""Turn what an evaluator observed into flags."""
+"""Turn an evaluator's observations into flags."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def of_process(changes: seen.ProcessChanges) -> list[Flag]:
 def of_kernels(
     launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
 ) -> list[Flag]:
-    """Return the flags about a candidate's kernels; None means not found out.
+    """Return the flags about a candidate's kernels; None means unknown.
 
     ``passed_without_kernels`` was tried on inputs for which no trivial answer is right.
     """
@@ -123,7 +123,7 @@ def of_kernels(
 
 
 def of_gpu_states(before: GpuState | None, after: GpuState | None) -> list[Flag]:
-    """Flag clocks that went down between two looks, the second taken while the GPU is still busy."""
+    """Flag clocks that dropped between two states, the second read while the GPU was still busy."""
     if after is None:
         return []
     clocks = f"SM {after.sm_mhz} MHz, {after.temperature_c} C, {after.power_w:.0f} W"
@@ -155,7 +155,7 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
 
 
 def _of_clocks(found: seen.ClocksDisagree) -> Flag:
-    """Work was hidden only if a replayed graph contradicts the events while nobody else used the GPU."""
+    """Flag clocks that disagree; work was hidden only if a replay on a quiet GPU contradicts the events."""
     measured = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
     if found.graph_ms is None:
         evidence = f"{measured}, and it cannot be captured: {found.counted_ms:.4g} ms count"

@@ -21,16 +21,16 @@ _WORK = {"output_bytes", "read_bytes", "flops", "dtype"}
 
 
 def milliseconds(timing: Timing) -> float:
-    """Return v1's runtime: the mean of the timed calls, or the time that counts in their place."""
+    """Return v1's runtime: the mean of the timed calls, or the time that counts instead."""
     return timing.times.mean if timing.score_ms == timing.gpu_ms else timing.score_ms
 
 
 def statistics(
     timing: Timing, request: EvaluationRequest, share: KernelShare | None, *, hardware: str, device: str
 ) -> dict[str, object]:
-    """Return v1's statistics with more beside them; times in milliseconds.
+    """Return v1's statistics and further ones; times in milliseconds.
 
-    ``hardware`` names the GPU, ``device`` is its name towards clients.
+    ``hardware`` names the GPU, ``device`` is its name for clients.
     """
     stats = asdict(timing.times) | timing.model_dump(include=_UNDER_THEIR_NAMES)
     stats |= {
@@ -56,7 +56,7 @@ def statistics(
 
 
 def sol_score(timing: Timing, request: EvaluationRequest) -> dict[str, object]:
-    """Return how near to the hardware's bound a candidate is, as SOL-ExecBench scores it; empty if unknown.
+    """Score how near a candidate is to the hardware's bound, as SOL-ExecBench does; empty if unknown.
 
     1 is at the bound, 0.5 as fast as the baseline.
     """
@@ -72,7 +72,7 @@ def sol_score(timing: Timing, request: EvaluationRequest) -> dict[str, object]:
 
 
 def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Flag]:
-    """Flag what is odd about the times, the timed outputs and the GPU's state meanwhile."""
+    """Flag anomalies of the times, the timed outputs and the GPU's state."""
     found = observations.flags_of_all(timing.observations, folder)
     if timing.peak is not None:
         work = timing.model_dump(include=_WORK)
@@ -90,14 +90,14 @@ def check_bounds(
     dtype: DtypeName = "fp32",
     tier: Tier = "legacy",
 ) -> list[Flag]:
-    """Flag one call's time, with a cold L2 cache, that is too short.
+    """Flag a time of a call that is too short to be possible with a cold L2 cache.
 
-    ``output_bytes`` are those that every call must write: no views of inputs, no elements of stride 0.
+    ``output_bytes`` are those that every call must write, without views of inputs and elements of stride 0.
     ``flops`` are the reference's; a better algorithm may need fewer.
     """
     found = []
     memory = f"{peak.bytes_per_s / 1e12:.2f} TB/s ({peak.name})"
-    # what is written last may still lie in the cache when the clock stops
+    # the last writes may still be in the cache when the clock stops
     written = max(0, output_bytes - peak.l2_bytes)
     least_ms = written / peak.bytes_per_s * 1e3
     if output_bytes > L2_MULTIPLE * peak.l2_bytes and gpu_ms < SLACK * least_ms:

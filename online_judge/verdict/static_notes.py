@@ -1,4 +1,4 @@
-"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely does."""
+"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely uses."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _BENIGN = re.compile(
 
 
 def notes(source: str) -> list[Flag]:
-    """Return one note an id, naming lines and constructs; nothing for a source that does not parse."""
+    """Return one note for each id, with lines and constructs; none for a source that does not parse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
@@ -99,7 +99,7 @@ def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, i
 
 
 def _bound_names(tree: ast.Module) -> set[str]:
-    """Return the names that the module itself gives a meaning, anywhere."""
+    """Return the names that the module binds anywhere."""
     bound = set()
     for node in ast.walk(tree):
         match node:
@@ -125,7 +125,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> tuple[str, str]:
 
 
 def _computes(handler: ast.ExceptHandler, names: dict[str, str]) -> str:
-    """Return what an except branch computes with, if it computes."""
+    """Return the construct with which an except branch computes, if it does."""
     for statement in handler.body:
         for node in ast.walk(statement):
             if not isinstance(node, ast.Call):

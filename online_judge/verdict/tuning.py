@@ -1,4 +1,4 @@
-"""Report in a verdict which values of its tunables a candidate was judged with, and how they were found."""
+"""Report in a verdict the values of a candidate's tunables, and how they were found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from online_judge.protocol.config_sweep import DECLARED, Swept
 from online_judge.verdict import feedback
 
 BREAKS_PROCESS = "it breaks the process that it runs in"
-"""Why a configuration failed whose candidate process died."""
+"""Reason of a configuration whose candidate process died."""
 _REASONS = 3
 _REASON_BYTES = 160
 
@@ -24,7 +24,7 @@ def with_unused_tunables(verdict: Verdict, problem: str) -> Verdict:
 
 
 def with_declared_values(verdict: Verdict, declared: Values) -> Verdict:
-    """Return a verdict of a judge that times nothing, so that nothing was swept."""
+    """Return a verdict of a judge that times nothing and so sweeps nothing."""
     return _with(verdict, {"tuned": {"values": declared, "timing": INTERPRETER}})
 
 

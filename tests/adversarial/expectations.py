@@ -44,7 +44,7 @@ class Expectation:
         assert self.problem_flags <= PROBLEM_FLAGS.keys()
 
     def complaint(self, answer: dict[str, Any], honest_speedup: float | None = None) -> str:
-        """Why an answer of ``/evaluate`` is not what must happen; empty if it is.
+        """Return how an answer of ``/evaluate`` differs from the expected one; empty if it does not.
 
         ``honest_speedup`` is that of the honest twin, None where nothing is timed.
         """

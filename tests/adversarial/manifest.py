@@ -1,4 +1,4 @@
-"""Every way to fool a harness, by number: the fixtures that try it and what must become of them."""
+"""Every way to fool a harness, by number: its fixtures and their expected results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Row:
-    """One way to cheat; ``reason`` says what of it no fixture tries, and why."""
+    """One way to cheat; ``reason`` says which part no fixture tries, and why."""
 
     number: int
     name: str

@@ -66,7 +66,7 @@ class NaiveHarness:
 
 @contextlib.contextmanager
 def naive_harness(folder: Path) -> Iterator[NaiveHarness]:
-    """Return a running server; ``folder`` is where its files are."""
+    """Return a running server with its files in ``folder``."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "ADAEXPLORE_JUDGE_SECRET": "none",
@@ -146,7 +146,7 @@ def evaluate(number: int, *, candidate_first: bool) -> None:
 
 
 def _alone(out: int, order: dict[str, Any], folder: str) -> NoReturn:
-    """In a fork: let another fork do it, neither of them with a descriptor of the server."""
+    """Let a fork of a fork do it; neither has a descriptor of the server."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)

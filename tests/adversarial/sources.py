@@ -32,7 +32,7 @@ def sized(source: str, device: Device) -> str:
 
 
 def mechanism(source: str) -> str:
-    """Return what stays of a program when its docstrings, names and constants are taken away."""
+    """Return a program without its docstrings, names and constants."""
     tree = ast.parse(source)
     names: dict[str, str] = {}
     for node in ast.walk(tree):

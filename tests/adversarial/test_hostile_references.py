@@ -1,4 +1,4 @@
-"""Hostile problem files: none reaches out of its sandbox, and the jobs after it are judged as before.
+"""Hostile problem files: none escapes its sandbox, and later jobs are judged as before.
 
 Each attack leaves evidence where it succeeds: it raises an exception that says ``breached``, or it leaves
 something that :class:`Outside` finds. The judge has one slot, so that the same evaluator serves each job.
@@ -152,7 +152,7 @@ class Outside:
     """What an attack must not reach, and how to see that it has."""
 
     def __init__(self, folder: Path, stack: contextlib.ExitStack) -> None:
-        """Prepare in ``folder``; what the ``stack`` has in the end is undone."""
+        """Prepare in ``folder``; ``stack`` undoes it at the end."""
         self.folder = folder
         self.temporary = folder / "judge"
         self.temporary.mkdir()
@@ -210,7 +210,7 @@ class Outside:
         }
 
     def evidence(self) -> list[str]:
-        """Return what an attack has done out here, and undo it."""
+        """Return the effects of an attack outside of the sandbox, and undo them."""
         found = [f"wrote {place}" for place in self.places if Path(place).exists()]
         self.sweep()
         if self.victim.stat().st_mode & 0o777 != 0o600:
@@ -228,7 +228,7 @@ class Outside:
         return found
 
     def remaining(self) -> list[str]:
-        """Return what still runs: marked threads that use the CPU, processes that sleep."""
+        """Return what still runs: marked threads that use the CPU, and sleeping processes."""
         tasks = [task for task in marked() if (task.ticks())]
         before = {task: task.ticks() for task in tasks}
         time.sleep(0.3 if tasks else 0)
@@ -244,7 +244,7 @@ class Outside:
                     os.kill(pid, signal.SIGKILL)
 
     def sweep(self) -> None:
-        """Remove what attacks wrote."""
+        """Remove files of attacks."""
         for place in self.places:
             Path(place).unlink(missing_ok=True)
 
@@ -258,7 +258,7 @@ class Outside:
 
 
 class Yard:
-    """One judge after another: a new one where an attack has harmed the last."""
+    """One judge at a time: a new one after an attack that harmed the last."""
 
     def __init__(self, outside: Outside, *, slots: int = 1) -> None:
         """Start nothing yet; ``slots`` jobs run at a time."""
@@ -297,7 +297,7 @@ class Yard:
 
     @contextlib.contextmanager
     def unharmed(self) -> Iterator[LiveJudge]:
-        """Give the running judge, and replace it where the block fails."""
+        """Yield the running judge, and replace it if the block fails."""
         try:
             yield self.judge
         except BaseException:
@@ -325,7 +325,7 @@ class Yard:
         return answer
 
     def harm(self) -> list[str]:
-        """Return which jobs that follow are judged otherwise than before."""
+        """Return which later jobs are judged differently than before."""
         found = []
         right = self.judge.evaluate(with_forward(HONEST), REFERENCE, **FIELDS)
         if outcome(right) != "passed":

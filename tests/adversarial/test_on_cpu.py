@@ -1,4 +1,4 @@
-"""The corpus against the judge without a GPU, and against a naive harness, which it fools."""
+"""Try the corpus on the judge without a GPU, and on a naive harness, which it fools."""
 
 from collections.abc import Iterator
 from itertools import combinations
@@ -37,7 +37,7 @@ def naive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NaiveHarness]:
 
 @pytest.fixture(scope="module")
 def honest(naive: NaiveHarness) -> NaiveVerdict:
-    """Return what the naive harness says of the honest kernel under the interpreter."""
+    """Return the naive harness's verdict on the honest kernel under the interpreter."""
     verdict = naive.judge(problem("gate", "cpu"), fixture(HONEST["gate"], "cpu"))
     assert verdict.correct
     return verdict
@@ -76,7 +76,7 @@ def test_honest_twin_passes_without_suspicion(trials: Trials, name: str) -> None
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_cheat_comes_to_nothing(trials: Trials, name: str) -> None:
+def test_cheat_gains_nothing(trials: Trials, name: str) -> None:
     assert trials.complaint(name) == ""
 
 

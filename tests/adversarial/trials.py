@@ -39,7 +39,7 @@ class Trials:
         return self._honest[name]
 
     def complaint(self, name: str) -> str:
-        """Judge a fixture; what is wrong with what became of it, empty if nothing is."""
+        """Judge a fixture; return how its result differs from the expected one, or nothing."""
         case = CASES[name]
         expectation = case.cpu if self._device == "cpu" else case.gpu
         speedup = None
@@ -91,7 +91,7 @@ class Trials:
 
 
 def sweep() -> None:
-    """Remove what fixtures may have planted outside of their folders."""
+    """Remove files that fixtures may have planted outside of their folders."""
     home = Path(pwd.getpwuid(os.getuid()).pw_dir)
     places = ("/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir())
     for place in (*map(Path, places), Path.home(), home, home / ".triton" / "cache", Path.cwd()):

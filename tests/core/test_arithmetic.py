@@ -30,7 +30,7 @@ def test_operators_give_what_python_gives(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["1 / 0", "1 % 0", "0 ** -1", "1.5 << 2", "1 << -1", "1 @ 2", "10.0 ** 400"])
-def test_what_python_refuses_has_no_value(text: str) -> None:
+def test_invalid_operations_have_no_value(text: str) -> None:
     assert value(text) is None
 
 

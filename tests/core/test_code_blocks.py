@@ -63,7 +63,7 @@ def test_model_only_mentioned_in_a_comment_is_ignored():
 
 
 @pytest.mark.parametrize("reply", ["", "  \n", "```python\n```", "```\n\n  \n```", "```python", "```"])
-def test_nothing_is_no_code(reply):
+def test_replies_without_code_give_none(reply):
     assert extract_code(reply) is None
 
 

@@ -8,7 +8,7 @@ OLD = "\n".join(f"line {number}" for number in range(20))
 LINES = st.lists(st.sampled_from(["", " ", "a", "b", "-a", "+b", "@@ -1 +1 @@", "```", "a\r"]), max_size=12)
 
 
-def test_a_changed_line_is_told_with_its_neighbours() -> None:
+def test_a_changed_line_is_shown_with_context() -> None:
     told = differences_between(OLD, OLD.replace("line 9", "other"))
     assert told.split("\n") == [
         "@@ -7,7 +7,7 @@",

@@ -1,4 +1,4 @@
-"""Numbers by shape in a source's text, and what the text does."""
+"""Numbers by shape in a source, and their effect."""
 
 import types
 from typing import Any

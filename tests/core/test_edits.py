@@ -210,7 +210,7 @@ def test_most_similar_line_is_shown_if_none_matches():
     assert "11:     return y * 2" in error.nearest.splitlines()
 
 
-def test_nearest_lines_are_aligned_at_what_is_equal():
+def test_nearest_lines_are_aligned_at_equal_lines():
     error = refused(SOURCE, [Edit(1, "zzz\ndef g(x):\n    y = x + 1", "")])
     assert error.nearest.splitlines()[:4] == ["6:     return y", "7: ", "8: ", "9: def g(x):"]
     error = refused(SOURCE, [Edit(1, "q\n    return y * 22 + 1", "")])
@@ -249,7 +249,7 @@ LINES = st.lists(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 99), TEXTS, TEXTS), max_size=5, unique_by=lambda edit: edit[0]))
-def test_what_is_written_is_read(edits):
+def test_written_edits_are_parsed_back(edits):
     assume(not any("_str_" in text for _, old, new in edits for text in (old, new)))
     expected = tuple(Edit(index, old.strip("\r\n"), new.strip("\r\n")) for index, old, new in edits)
     assert parse_edits(written(*edits)) == expected

@@ -1,4 +1,4 @@
-"""Tunables of a candidate: what is read, what is refused in one line, and what comes back as source."""
+"""Tunables of a candidate: reading them, refusing them in one line, and writing them back."""
 
 import pytest
 from hypothesis import given

@@ -47,7 +47,7 @@ def test_verdict_that_stopped_early_is_measured() -> None:
     assert verdict.to_metrics()["runtime_stats"] == stats
 
 
-def test_a_verdict_of_before_has_none_of_it() -> None:
+def test_verdict_of_earlier_judge_has_no_new_fields() -> None:
     old = {**FLAGGED, "metadata": {"notes": ["tf32_asymmetric"]}, "runtime_stats": {"fast_p": 1.5}}
     verdict = Verdict.from_metrics(old)
     assert (verdict.tier, verdict.speedup_interval, verdict.flags) == (None, None, ())
@@ -104,6 +104,6 @@ def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) 
     "metadata",
     [{"integrity": "x"}, {"integrity_evidence": [7]}, {"problem_flags": "x"}, {"tier": ["strict"]}],
 )
-def test_what_is_no_finding_is_none(metadata: dict[str, Any]) -> None:
+def test_malformed_metadata_gives_no_flags(metadata: dict[str, Any]) -> None:
     verdict = Verdict(status=Status.PASSED, metadata=metadata)
     assert (verdict.flags, verdict.problem_flags, verdict.tier) == ((), (), None)

@@ -11,7 +11,7 @@ from tests.online_judge.live import LiveJudge, running_judge
 
 @pytest.fixture(scope="session")
 def cuda() -> None:
-    """Skip where there is no CUDA device; another process asks, so that CUDA does not start in this one."""
+    """Skip without a CUDA device; another process checks, so that CUDA does not start in this one."""
     question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
     if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
         pytest.skip("no CUDA device")

@@ -1,4 +1,4 @@
-"""How good what sweeps choose is: ``python -m tests.gpu.measure_configurations --out FILE``.
+"""Measure the choices of sweeps: ``python -m tests.gpu.measure_configurations --out FILE``.
 
 First all combinations of each kernel are timed by one process. Then a judge gets all kernels at once, each
 with a sweep, and what it chose is looked up among these times.
@@ -40,7 +40,7 @@ def loaded(source: str, folder: Path, name: str) -> ModuleType:
 
 
 def call(model: Callable[..., object], arguments: list[Any]) -> str:
-    """Call once, which compiles; return why it does not work, or an empty text."""
+    """Call once to compile; return why it does not work, or an empty text."""
     try:
         with torch.no_grad():
             model(*arguments)

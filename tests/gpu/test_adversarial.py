@@ -33,5 +33,5 @@ def test_honest_twin_passes_without_suspicion(trials: Trials, name: str) -> None
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_cheat_comes_to_nothing(trials: Trials, name: str) -> None:
+def test_cheat_gains_nothing(trials: Trials, name: str) -> None:
     assert trials.complaint(name) == ""

@@ -147,7 +147,7 @@ def test_fused_kernel_passes_and_is_faster(gpu_judge: LiveJudge, dtype: str) -> 
     assert rejects_and_suspects(answer) == []
 
 
-def test_verdict_says_how_it_was_come_by(gpu_judge: LiveJudge) -> None:
+def test_verdict_states_its_measurements(gpu_judge: LiveJudge) -> None:
     answer = gpu_judge.evaluate(FUSED, REFERENCE, **TIMED)
     stats, metadata = answer["runtime_stats"], answer["metadata"]
     slot, seen = stats["slot"], stats["witness"]
@@ -164,7 +164,7 @@ def test_verdict_says_how_it_was_come_by(gpu_judge: LiveJudge) -> None:
     assert metadata["sandbox"]
 
 
-def test_precision_that_was_asked_for_is_required(gpu_judge: LiveJudge) -> None:
+def test_requested_precision_is_required(gpu_judge: LiveJudge) -> None:
     precise = "tl.sigmoid(tl.maximum(x, 0.0) * scale + 1.0) * x"
     assert precise in FUSED
     factors = precise.rpartition(" * ")
@@ -354,7 +354,7 @@ def test_unwritten_elements_are_free_when_timed(gpu_judge: LiveJudge) -> None:
 
 
 def breaking_context(when: str) -> str:
-    """Return a reference whose calls on the GPU break the CUDA context where ``when`` is true."""
+    """Return a reference whose calls on the GPU break the CUDA context if ``when`` is true."""
     body = (
         f"if x.is_cuda and {when}:\n"
         "            torch.zeros(2, device='cuda')[torch.full((1,), 5, device='cuda')].sum().item()\n"

@@ -39,7 +39,7 @@ def test_profile_of_a_memory_bound_kernel(gpu_judge: LiveJudge) -> None:
     assert found["gpu_us"] == pytest.approx(1e3 * verdict["runtime_stats"]["gpu_ms"], rel=0.25)
 
 
-def test_library_kernels_are_told_from_own_ones(gpu_judge: LiveJudge) -> None:
+def test_profile_marks_own_kernels(gpu_judge: LiveJudge) -> None:
     mixed = replace(
         SOFTMAX, candidate=SOFTMAX.candidate.replace("        return y\n", "        return y * 1.0\n")
     )

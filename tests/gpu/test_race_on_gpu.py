@@ -405,7 +405,7 @@ def test_huge_outputs_can_be_timed(gpu_judge: LiveJudge) -> None:
 
 
 def test_huge_timed_outputs_are_compared_whole(gpu_judge: LiveJudge) -> None:
-    """Four elements of 2**28 are left out, which no sample finds."""
+    """Four elements of 2**28 are missing; no sample would find them."""
     lazy = (
         "self.n = getattr(self, 'n', 0) + 1\nx = args[0]\ny = torch.empty_like(x)\n"
         "end = -4 if self.n > 40 else None\n"  # after the checks

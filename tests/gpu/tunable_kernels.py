@@ -1,4 +1,4 @@
-"""Problems, and right kernels for them whose declared numbers are bad; used by tests and by measure_sweep."""
+"""Problems with right kernels whose declared numbers are bad; used by tests and by measure_sweep."""
 
 from dataclasses import dataclass
 

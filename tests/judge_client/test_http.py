@@ -233,7 +233,7 @@ def test_identity_reads_health() -> None:
     )
 
 
-def test_identity_tells_which_limits_are_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_names_the_active_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"network": True, "memory": "cgroup", "memory_of": None, "processes": False, "uid": None}
     monkeypatch.setattr(judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told})
     with JudgeServer() as server:

@@ -36,7 +36,7 @@ def done(metrics: dict[str, Any] = VERDICT, status: str = "passed") -> Answer:
 
 
 class Jobs:
-    """Answers to POST and GET in turn, the last one for good; what came is kept."""
+    """Answers POST and GET in turn, repeats the last answer, and keeps the requests."""
 
     def __init__(self, posts: list[Answer], looks: list[Answer]) -> None:
         self.came: list[tuple[str, str, str | None]] = []

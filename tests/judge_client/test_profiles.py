@@ -41,7 +41,7 @@ def test_profile_is_a_job_of_its_own() -> None:
         stands("cancelled", kind="profile"),
     ],
 )
-def test_judge_that_cannot_tell_gives_none(answer: Answer) -> None:
+def test_judge_without_facts_gives_none(answer: Answer) -> None:
     with JudgeServer(jobs=Jobs([ticket()], [answer])) as server:
         assert judge(server.url).profile(TASK, "x") is None
 

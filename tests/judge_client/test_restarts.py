@@ -28,7 +28,7 @@ def kill_in_mid_job(judge: LiveJudge) -> None:
 
 
 def test_judge_killed_mid_job_still_gives_verdict(tmp_path: Path) -> None:
-    """Killed twice: the second judge has the journal of the first, the third knows nothing."""
+    """The judge is killed twice: the second one has the journal of the first, the third knows nothing."""
     slow = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
     state = str(tmp_path / "state.sqlite")
     with socket.create_server(("127.0.0.1", 0)) as free:

@@ -160,7 +160,7 @@ def test_marked_prefixes_are_cached_until_they_expire(server: ModelServer, conne
     assert client.complete(ModelRequest(request.prompt, Purpose.LARGE, "k")).usage.cached_input_tokens == 0
 
 
-def test_overload_inside_a_stream_is_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_overload_inside_a_stream_is_retried(server: ModelServer, connect: Connect) -> None:
     start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}
     error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
     server.script(stream(start, error))
@@ -176,7 +176,7 @@ def test_refusal_to_serve_inside_a_stream_ends_it(server: ModelServer, connect: 
         connect().complete(ask())
 
 
-def test_stream_that_ends_early_is_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_stream_that_ends_early_is_retried(server: ModelServer, connect: Connect) -> None:
     start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}
     half = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half"}}
     whole = stream(start, half)

@@ -68,7 +68,7 @@ def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.Monkey
     assert all(later - earlier >= 0.29 for earlier, later in zip(times, times[2:], strict=False))
 
 
-def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_reported_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WINDOW_S", 0.3)
     service = Service(usage=Usage(input_tokens=80, output_tokens=20))
     client = LimitedClient(service, RunConfig(tokens_per_minute=150), threading.Event())

@@ -56,7 +56,7 @@ def test_another_text_is_another_prompt(tmp_path: Path) -> None:
     assert len(prompts(tmp_path)) == 2
 
 
-def test_an_empty_answer_is_none_yet(tmp_path: Path) -> None:
+def test_an_empty_answer_file_is_ignored(tmp_path: Path) -> None:
     client = MailboxClient(tmp_path, wait_s=0)
     for text in ("", " \n"):
         with pytest.raises(AnswersPending) as pending:

@@ -171,7 +171,7 @@ def test_filtered_prompt_is_a_refusal(server: ModelServer, connect: Connect, cod
     assert len(server.requests) == 1
 
 
-def test_spent_quota_is_not_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_spent_quota_is_not_retried(server: ModelServer, connect: Connect) -> None:
     server.script(Fail(429, "You exceeded your quota", code="insufficient_quota", type="insufficient_quota"))
     with pytest.raises(ModelRequestError, match=r"^429 from .* no credit left.*OPENAI_API_KEY"):
         connect().complete(ask())
@@ -186,7 +186,7 @@ def test_error_inside_a_success_is_read(server: ModelServer, connect: Connect) -
         connect().complete(ask())
 
 
-def test_answer_that_broke_upstream_is_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_answer_that_broke_upstream_is_retried(server: ModelServer, connect: Connect) -> None:
     choice = {"finish_reason": "error", "message": {"content": "half"}, "error": {"message": "lost"}}
     server.script(completion(choices=[choice]))
     assert connect().complete(ask()).text == "ok"

@@ -78,7 +78,7 @@ def test_how_a_response_ends(
     assert (reply.text, reply.finish) == (text, finish)
 
 
-def test_a_failed_response_is_asked_for_again(server: ModelServer, connect: Connect) -> None:
+def test_a_failed_response_is_retried(server: ModelServer, connect: Connect) -> None:
     failed = {"status": "failed", "output": [], "error": {"code": "server_error", "message": "sorry"}}
     server.script(Answer(message=failed), Answer("fine"))
     assert connect().complete(ask()).text == "fine"

@@ -72,13 +72,13 @@ def test_reply_can_always_be_stored(server: ModelServer, connect: Connect) -> No
 
 
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
-def test_passing_trouble_is_asked_again(server: ModelServer, connect: Connect, status: int) -> None:
+def test_temporary_failure_is_retried(server: ModelServer, connect: Connect, status: int) -> None:
     server.script(Fail(status), Fail(status))
     assert connect().complete(ask()).text == "ok"
     assert len(server.requests) == 3
 
 
-def test_cut_connection_is_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_cut_connection_is_retried(server: ModelServer, connect: Connect) -> None:
     server.script(Cut(), Raw('{"choi', length=1000))
     assert connect().complete(ask()).text == "ok"
     assert len(server.requests) == 3
@@ -146,7 +146,7 @@ def test_unreachable_service_is_unavailable(connect: Connect) -> None:
         ('{"choices": ["no"]}', "application/json"),
     ],
 )
-def test_garbage_is_asked_again(server: ModelServer, connect: Connect, body: str, kind: str) -> None:
+def test_garbage_is_retried(server: ModelServer, connect: Connect, body: str, kind: str) -> None:
     server.script(Raw(body, content_type=kind))
     assert connect().complete(ask()).text == "ok"
     server.script(*[Raw(body, content_type=kind)] * 3)
@@ -154,7 +154,7 @@ def test_garbage_is_asked_again(server: ModelServer, connect: Connect, body: str
         connect().complete(ask())
 
 
-def test_a_web_page_is_not_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_a_web_page_is_not_retried(server: ModelServer, connect: Connect) -> None:
     server.script(Raw("<!doctype html><p>welcome</p>", content_type="text/html; charset=utf-8"))
     with pytest.raises(ModelRequestError, match=r"^200 from http.*check base_url \(an HTML page\)$"):
         connect().complete(ask())
@@ -180,7 +180,7 @@ def test_wrong_path_names_base_url(server: ModelServer, connect: Connect) -> Non
         connect().complete(ask())
 
 
-def test_refused_request_is_not_asked_again(server: ModelServer, connect: Connect) -> None:
+def test_refused_request_is_not_retried(server: ModelServer, connect: Connect) -> None:
     server.script(Fail(400, "prompt\nis odd"))
     with pytest.raises(ModelRequestError, match=r"^400 from .*\(prompt is odd\)$"):
         connect().complete(ask())

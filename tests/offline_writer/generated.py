@@ -1,4 +1,4 @@
-"""Random modules: chains of element-wise operations, reductions and products nobody thought of."""
+"""Random modules: chains of element-wise operations, reductions and products."""
 
 import random
 

@@ -250,7 +250,7 @@ def test_tuned_kernel_is_edited_beyond_its_tunables() -> None:
 
 
 @pytest.mark.parametrize("purpose", [Purpose.LARGE, Purpose.SMALL])
-def test_what_it_cannot_translate_is_left_to_pytorch(purpose: Purpose) -> None:
+def test_unknown_code_is_left_to_pytorch(purpose: Purpose) -> None:
     kernels = [translate(SOFTMAX, design) for design in possible_designs(SOFTMAX)[:2]]
     failed = ask(SOFTMAX, *[(kernel, "wrong_value") for kernel in kernels])
     source = large(failed) if purpose is Purpose.LARGE else small(failed, kernels[-1])

@@ -1,4 +1,4 @@
-"""Runs a few lines of Python where a process's candidate would run, without a judge around it."""
+"""Run a few lines of Python in a candidate's place, without a judge."""
 
 import codecs
 import json
@@ -30,7 +30,7 @@ SESSION = -3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the lines left in ``result``, null if nothing came, and what the supervisor said."""
+    """The value of ``result``, null without one, and the supervisor's messages."""
 
     result: Any
     sandbox: dict[str, Any]

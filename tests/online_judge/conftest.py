@@ -42,7 +42,7 @@ def cluster() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def frail_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    """One judge with one slot for tests that break what it recovers from."""
+    """One judge with one slot, for tests that break parts from which it recovers."""
     with running_judge(tmp_path_factory.mktemp("frail")) as live:
         yield live
 

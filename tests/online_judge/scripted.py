@@ -1,4 +1,4 @@
-"""A candidate process that says what a test tells it to, whatever it is asked."""
+"""A candidate process with scripted answers."""
 
 import contextlib
 import os

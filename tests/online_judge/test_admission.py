@@ -1,4 +1,4 @@
-"""Requests that are answered before anything is queued: large sources, folders that none may name."""
+"""Requests that are answered without being queued: large sources, refused folders."""
 
 import time
 from collections.abc import Iterator

@@ -81,7 +81,7 @@ WARM = GpuState(1980, 3201, 60, 500.0, 0, 2)
 
 
 def result(ending: Ending | None = None, **facts: Any) -> EvaluationResult:
-    """Return what an evaluator found, after it went over a process border."""
+    """Return an evaluator's result after its way through JSON."""
     known = {"trials_passed": 3, "grades": (STRICT,), "launches": LAUNCHED, "passed_without_kernels": False}
     made = EvaluationResult(ending=ending or Passed(), **known | facts)
     received = EvaluationResult.from_json(json.loads(json.dumps(made.to_json())))
@@ -408,7 +408,7 @@ def test_static_flags_come_from_the_request_source() -> None:
         assert [flag.id for flag in verdict.flags] == ["static_introspection"]
 
 
-def test_flags_of_the_problem_are_told_apart() -> None:
+def test_problem_flags_are_listed_separately() -> None:
     problem = ProblemFacts(trivial_answers=("zeros",), constant_inputs=True, tolerance=0.05, looseness=0.5)
     verdict = assemble.evaluated(REQUEST, CPU, result(problem=problem), END)
     assert verdict.flags == ()
@@ -646,7 +646,7 @@ def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
         {"ending": Raised(failure=LAUNCH).to_json() | {"failure": {"status": "passed"}}},
     ],
 )
-def test_results_that_are_none_are_refused(change: dict[str, Any]) -> None:
+def test_malformed_results_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         EvaluationResult.from_json(result().to_json() | change)
 

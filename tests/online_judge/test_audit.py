@@ -1,4 +1,4 @@
-"""What a candidate replaces or leaves behind in its process is named; what is honest is not."""
+"""Replaced functions and leftovers of a candidate are named, honest changes are not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work that a candidate leaves behind is found; what libraries leave running is not."""
+"""Work that a candidate leaves running is found, that of libraries is not."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_whole_numbers_must_be_equal(dtype: torch.dtype) -> None:
 def test_single_precision_decides_as_double_does(
     dtype: torch.dtype, factor: float, unit: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With errors near the limit, where it must not decide."""
+    """Errors near the limit, for which single precision must not decide."""
     want = torch.randn(400, generator=torch.Generator().manual_seed(2)).to(dtype)
     want[:4] = torch.tensor([0.0, 1e-8, 6e4, -6e4])
     got = (want.double() + factor * (1e-2 * unit + 1e-2 * want.double().abs())).to(dtype)

@@ -1,4 +1,4 @@
-"""Which configurations a sweep tries: spread ones first, then neighbours of the fastest, none twice."""
+"""Configurations that a sweep tries: spread out first, then neighbours of the fastest, none twice."""
 
 import math
 from collections import Counter
@@ -24,7 +24,7 @@ MATMUL = (
 def searched(
     tunables: tuple[Tunable, ...], cost: Callable[[Values], float | None]
 ) -> tuple[list[int], dict[int, float]]:
-    """Return what is tried in turn, and its times; ``cost`` is None for one that does not run."""
+    """Return the tried configurations in order, and times; ``cost`` is None for one that does not run."""
     search = ConfigSearch(tunables)
     tried: list[int] = []
     ms: dict[int, float] = {}
@@ -60,14 +60,14 @@ def test_fastest_of_hundreds_is_found_in_few_steps() -> None:
     assert len(tried) < 60 < count(MATMUL) == 768
 
 
-def test_those_that_do_not_run_are_no_obstacle() -> None:
+def test_search_passes_failing_configurations() -> None:
     _, ms = searched(MATMUL, lambda values: None if values["NUM_STAGES"] == 4 else smooth(values))
     assert min(ms.values()) == 1.0
     none, times = searched(MATMUL, lambda values: None)
     assert (len(none), times) == (MOST - 1, {}), "the declared one has two numbers"
 
 
-def test_choices_that_are_no_numbers_are_all_neighbours() -> None:
+def test_unordered_choices_are_all_neighbours() -> None:
     tunables = (Tunable("PRECISION", "a", ("a", "b", "c", "d")), Tunable("FUSED", True, (True, False)))
     tried, _ = searched(tunables, lambda values: 1.0)
     assert {tuple(combination(tunables, number).values()) for number in tried} == {

@@ -1,4 +1,4 @@
-"""Many connections at a time, and connections on which nothing is asked."""
+"""Many connections at a time, and idle ones."""
 
 import asyncio
 import contextlib
@@ -69,7 +69,7 @@ def test_idle_connections_stop_nobody(judge: LiveJudge) -> None:
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Run a server of one endpoint, which answers after twice the time for a head: HEAD_S, here."""
+    """Run a server with one endpoint, which answers after twice HEAD_S."""
     monkeypatch.setattr(connections, "HEAD_S", HEAD_S)
 
     async def slow(scope: Scope, receive: Receive, send: Send) -> None:

@@ -57,7 +57,7 @@ def in_gateway() -> set[str]:
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[LiveJudge]:
-    """Return a judge whose gateway is this process."""
+    """Return a judge whose gateway runs in this process."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in judge_environment(JUDGE_STATE="").items():
             patch.setenv(name, value)

@@ -19,7 +19,7 @@ def oracle(kind: str, shape: tuple[int, ...]) -> torch.Tensor:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("kind", ["usual", "far from zero", "large", "zeros"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_short_way_finds_what_the_long_one_finds(
+def test_fast_and_slow_sums_agree(
     kind: str, shape: tuple[int, ...], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(deviation, "_FINITE_CHUNK", 700)
@@ -38,7 +38,7 @@ def test_short_way_finds_what_the_long_one_finds(
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 @pytest.mark.parametrize("place", [0, 2500])
-def test_what_is_not_finite_is_odd(value: float, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nonfinite_mismatch_counts_as_odd(value: float, place: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deviation, "_FINITE_CHUNK", 700)
     true = oracle("usual", (3, 1000))
     got = true.float()

@@ -156,7 +156,7 @@ def test_killed_waiter_leaves_the_turnstile(path: str) -> None:
             assert waited_s < 5.0
 
 
-def test_waiting_time_is_told(path: str) -> None:
+def test_take_yields_the_waiting_time(path: str) -> None:
     lock = GpuLeases(path)
     waits = []
 

@@ -1,4 +1,4 @@
-"""A evaluator's questions and what hostile candidate processes answer."""
+"""An evaluator's orders, and answers of hostile candidate processes."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_order_arrives_and_the_answer_comes_back() -> None:
         assert candidate.clock == [("candidate", "forward")]
 
 
-def test_time_of_tuning_is_told_apart() -> None:
+def test_tuning_time_is_separate() -> None:
     with scripted(always(b"{}")) as candidate:
         candidate.dialogue.ask(Stage.FORWARD, Observe(), tuning=True)
         assert candidate.clock == [("tuning", "forward")]
@@ -70,7 +70,7 @@ def test_time_of_tuning_is_told_apart() -> None:
         b'"' + b"x" * 999 + b'"',
     ],
 )
-def test_what_is_no_answer_ends_the_match(said: bytes) -> None:
+def test_malformed_answer_ends_the_match(said: bytes) -> None:
     with scripted(always(said)) as candidate, pytest.raises(CandidateGone) as gone:
         ask(candidate)
     assert gone.value.stage is Stage.FORWARD
@@ -200,7 +200,7 @@ def test_candidate_may_fail_within_a_block() -> None:
         assert explain(failed.value.ending, "/job").status is Status.LAUNCH
 
 
-def test_what_cannot_be_sent_is_the_references_fault() -> None:
+def test_unsendable_order_is_the_references_fault() -> None:
     order = Construct(load=True, init_inputs=[lambda: 0], weights=None, seed=1, dtype="fp32")  # type: ignore[arg-type]
     with (
         scripted(always(b"{}")) as candidate,

@@ -18,7 +18,7 @@ WAVES = REFERENCE.replace("torch.relu(self.linear(x))", "torch.sin(250 * self.li
 
 
 def stale(candidate: Candidate, source: str = REFERENCE, *, loose: bool, loads: bool = True) -> bool:
-    """Make all draws; the reference must be as it was before, whatever comes of them."""
+    """Make all draws; the reference must be restored in any case."""
     with trials_with(candidate, source) as (trials, problem):
         before = problem.reference.outputs(problem.reference.inputs("one"), "one")
         try:
@@ -35,7 +35,7 @@ def test_candidate_that_follows_the_weights_is_not_stale(loose: bool) -> None:
     assert candidate.calls == (3 if loose else 1)
 
 
-def test_candidate_has_its_own_weights_back() -> None:
+def test_candidate_gets_its_own_weights_back() -> None:
     candidate = Candidate()
     with trials_with(candidate, REFERENCE) as (trials, problem):
         Draws(trials, problem, "job", loose=True, loads=True).run()
@@ -121,7 +121,7 @@ def test_weightless_candidate_is_called_only_under_loose_tolerance() -> None:
 
 
 def test_small_error_at_another_scale_shows_nothing() -> None:
-    """Beyond the tolerance, which is not made for that scale, but within half of the spread."""
+    """The error exceeds the tolerance, which is not meant for that scale, but not half of the spread."""
     candidate = Candidate()
     candidate.compute = lambda *given: relu(*given) + (0.15 if candidate.calls == 2 else 0.0)
     assert not stale(candidate, loose=True)
@@ -153,7 +153,7 @@ def test_errors_within_problem_tolerance_are_not_far_off() -> None:
         stale(shifted, REFERENCE + own.replace("0.5,", "5.0,"), loose=True)
 
 
-def test_what_half_precision_costs_is_not_far_off() -> None:
+def test_half_precision_errors_are_not_far_off() -> None:
     def low(t: Any) -> Any:
         return ((t.contiguous().view(torch.int32) >> 16) << 16).view(torch.float32)
 

@@ -91,7 +91,7 @@ def test_random_models_repeat_themselves_under_one_seed() -> None:
     assert not torch.equal(first.leaves[0], other.leaves[0])
 
 
-def test_inputs_stay_where_the_model_writes_them() -> None:
+def test_emulation_leaves_the_inputs_unchanged() -> None:
     x = torch.ones(8, 8)
     assert oracles.emulated(Function(lambda x: x.mul_(2.0) @ x), [x], "tf32", 0) is not None
     assert torch.equal(x, torch.ones(8, 8))

@@ -30,7 +30,7 @@ def test_root_has_the_fields_of_v1(judge: LiveJudge) -> None:
     }
 
 
-def test_health_tells_what_it_judges_on(judge: LiveJudge) -> None:
+def test_health_names_the_hardware(judge: LiveJudge) -> None:
     answer = judge.client.get("/health").json()
     assert answer["status"] == "healthy"
     assert answer["cuda_available"] is False

@@ -151,7 +151,7 @@ def test_facts_of_a_gpu_are_its_properties() -> None:
     assert (found.bytes_per_s, found.flops) == (known.bytes_per_s, known.flops)
 
 
-def test_what_nothing_states_about_a_gpu_is_absent() -> None:
+def test_unknown_gpu_facts_are_absent() -> None:
     found = device_facts(SimpleNamespace(name="NVIDIA X", major=12, minor=0, multi_processor_count=4))
     assert found.multiprocessors == 4
     assert (found.shared_bytes_per_block, found.l2_bytes, found.bytes_per_s) == (None, None, None)

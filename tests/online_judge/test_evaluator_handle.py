@@ -1,4 +1,4 @@
-"""An evaluator as its slot sees it, with a thread in place of its process."""
+"""An evaluator from its slot's side, with a thread instead of its process."""
 
 import os
 import signal
@@ -103,7 +103,7 @@ def state(evaluator: Evaluator) -> str:
 
 
 def heard(evaluator: Evaluator, seconds: float = 10.0) -> Clock | Answer | None:
-    """Wait for what it says, leases left out."""
+    """Wait for its messages, except those about leases."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if (message := evaluator.handle.hear(0.05)) is not None:
@@ -130,7 +130,7 @@ def test_order_is_answered(evaluator: Evaluator) -> None:
         b"[]",
     ],
 )
-def test_message_that_is_none_breaks_the_conversation(evaluator: Evaluator, said: bytes) -> None:
+def test_invalid_message_breaks_the_conversation(evaluator: Evaluator, said: bytes) -> None:
     evaluator.answer = lambda message: [said]
     evaluator.handle.order(JOB, [])
     with pytest.raises(ChannelClosed):

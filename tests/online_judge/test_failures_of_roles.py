@@ -136,7 +136,7 @@ class FrailJudge:
         }
 
     def process_of(self, role: str, candidate_pid: int) -> int:
-        """Return a process of that role, where possible the one that serves ``candidate_pid``."""
+        """Return a process of that role, if possible the one that serves ``candidate_pid``."""
         if role == GATEWAY:
             return self.live.process.pid
         if role == CANDIDATE:
@@ -176,7 +176,7 @@ UseJudge = Callable[[Setup], contextlib.AbstractContextManager[FrailJudge]]
 
 
 def as_plain_user() -> list[str]:
-    """Return the prefix that runs a command as a plain user; skip where that is not possible."""
+    """Return the prefix that runs a command as a plain user; skip if that is impossible."""
     if os.getuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"):
         pytest.skip("only root can start a judge as another user, with setpriv and unshare")
     python = Path(sys.executable).resolve()

@@ -40,7 +40,7 @@ def test_equal_status_and_stage_are_stated_once() -> None:
     )
 
 
-def test_what_differs_between_runs_is_scrubbed() -> None:
+def test_run_specific_text_is_scrubbed() -> None:
     text = "/tmp/judge-x/job-3/candidate.py at 0x7f00aa11bb22 in pid 4711: /a/lib/site-packages/torch/nn.py"
     assert texts.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 
@@ -105,7 +105,7 @@ def test_long_stack_frames_leave_space_for_the_reason() -> None:
 
 
 def graded(tier: Tier) -> Graded:
-    """Return an output of that tier, whose limits were found by emulation."""
+    """Return an output of that tier, with limits from emulation."""
     errors = {"strict": 1e-7, "tf32": 7e-4, "half": 3e-3, "legacy": 0.1}
     rms = errors[tier]
     known = {"strict": Limit(1e-6, 1e-5), "tf32": Limit(1e-3, 1e-2), "half": Limit(4e-3, 4e-2)}

@@ -37,7 +37,7 @@ def test_call_gives_outputs_and_gradients_and_keeps_nothing() -> None:
     assert model.weight.grad is None
 
 
-def test_time_between_the_passes_is_told() -> None:
+def test_time_between_the_passes_is_reported() -> None:
     seen: list[str] = []
 
     class Noted(torch.autograd.Function):

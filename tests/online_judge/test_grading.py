@@ -125,8 +125,8 @@ def test_without_products_constants_apply() -> None:
     assert grade.to_json()["basis"] == "constants"
 
 
-def test_products_that_hardly_count_leave_the_constants() -> None:
-    """Another part of the reference may be a product for the candidate alone."""
+def test_negligible_products_use_the_constants() -> None:
+    """Another part of the reference may be a product only in the candidate."""
     source = CHAIN.replace(
         "for layer in self.layers:\n            x = layer(x)",
         "x = (x[:, :, None] * x[:, None]).sum(2) + 1e-5 * self.layers[0](x)",

@@ -1,4 +1,4 @@
-"""What killed judges leave is removed by the next one, and nobody else's."""
+"""The next judge removes leftovers of killed ones, and nothing else."""
 
 import fcntl
 import os

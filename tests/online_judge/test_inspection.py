@@ -11,7 +11,7 @@ from online_judge.protocol.kernels import KernelShare, KernelTime, Resources
 
 
 class Stopwatch:
-    """Counts what it is asked for."""
+    """Counts its calls."""
 
     def __init__(self) -> None:
         self.flushed = 0

@@ -15,7 +15,7 @@ FORGED = (
 
 
 def home_of(judge: LiveJudge) -> Path:
-    """Return the judge's temporary folder, which its fork server is told in its last argument."""
+    """Return the judge's temporary folder, the last argument of its fork server."""
     (fork_server,) = judge.processes("judge-fork")
     return Path(os.fsdecode(Path(f"/proc/{fork_server}/cmdline").read_bytes().split(b"\0")[-2]))
 

@@ -1,4 +1,4 @@
-"""Launches of the candidate's own kernels are counted, and left out where that is asked for."""
+"""Launches of the candidate's own kernels are counted, and skipped on request."""
 
 from __future__ import annotations
 
@@ -139,9 +139,7 @@ def test_call_without_kernels_counts_nothing(
     assert (seen.counts, seen.total, seen.unseen) == ({}, 0, ())
 
 
-def test_defined_kernels_are_counted_though_none_is_launched(
-    meter: LaunchMeter, load: Callable[..., ModuleType]
-) -> None:
+def test_defined_kernels_count_without_launches(meter: LaunchMeter, load: Callable[..., ModuleType]) -> None:
     before = meter.launches().defined
     module = load(KERNELS)
     assert meter.launches().defined == before + 1
@@ -366,7 +364,7 @@ NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
         (Launches({}, 0, 2, ("compile",)), NONE_OWN, None, ["no_own_kernel", "library_bound"]),
     ],
 )
-def test_what_the_kernels_claims_amount_to(
+def test_kernel_claims_raise_these_flags(
     launches: Launches, share: KernelShare | None, passed_without_kernels: bool | None, ids: list[str]
 ) -> None:
     assert [

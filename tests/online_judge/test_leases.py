@@ -1,4 +1,4 @@
-"""Leases of a device: what an evaluator asks for over its channel, and what the gateway does."""
+"""Leases of a device: an evaluator's requests over its channel, and the gateway's answers."""
 
 import os
 import subprocess
@@ -367,7 +367,7 @@ def test_message_flood_closes_the_channel(leases: GpuLeases, evaluator: Evaluato
     flooding.die()
 
 
-def test_what_a_dead_judge_left_stops_nobody(tmp_path: Path) -> None:
+def test_registry_of_a_dead_judge_stops_no_process(tmp_path: Path) -> None:
     with child() as pid:
         left = tmp_path / "gpu.lock.stoppable" / str(os.getpid())
         left.parent.mkdir()

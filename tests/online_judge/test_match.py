@@ -239,7 +239,7 @@ def test_draws_stay_in_the_domain_of_the_inputs(judge: LiveJudge) -> None:
 
 
 def test_sums_in_any_order_are_deterministic_enough(judge: LiveJudge) -> None:
-    """All sums are 1: the outputs differ in rounding alone, as much as they vary."""
+    """All sums are 1, so outputs vary only by rounding."""
     ones = RELU.replace("torch.relu(x)", "torch.softmax(x, 1).sum(1)").replace("8, 16", "64, 4096")
     lines = (
         "p = torch.softmax(x, 1)",
@@ -360,7 +360,7 @@ def test_unrestricted_lower_precision_passes_with_a_flag(judge: LiveJudge) -> No
     assert "low_precision" in integrity(answer)
 
 
-def test_precision_that_was_asked_for_is_required(judge: LiveJudge) -> None:
+def test_requested_precision_is_required(judge: LiveJudge) -> None:
     answer = judge.evaluate(ROUNDED, num_correct_trials=2, tier="strict")
     metadata = answer["metadata"]
     assert (answer["correctness"], metadata["status"], metadata["tier"]) == (False, "wrong_value", "half")

@@ -1,4 +1,4 @@
-"""From what a race found to the numbers of a verdict, without a GPU."""
+"""Turn an interleaved timing into the numbers of a verdict, without a GPU."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def side(
     graph_ms: float | None = None,
     tail_ms: float = 0.01,
 ) -> Side:
-    """Blocks whose calls take so long by their events, and in truth ``hidden_ms`` more.
+    """Blocks whose calls take this long by their events, and really ``hidden_ms`` more.
 
     In the first ``slow_rounds`` they take twice as long.
     """
@@ -159,7 +159,7 @@ def test_speedup_is_ratio_of_medians_with_interval(judge: Any) -> None:
     assert "forward_gpu_ms" not in stats
 
 
-def test_time_of_the_forward_pass_is_told_beside(judge: Any) -> None:
+def test_forward_time_is_reported_too(judge: Any) -> None:
     candidate = side(0.1)
     candidate.forwards = [call / 4 for call in candidate.samples]
     stats = judge(candidate).stats
@@ -229,7 +229,7 @@ def test_score_is_no_less_than_gpu_time(judge: Any) -> None:
     assert result.stats["score_ms"] == result.stats["gpu_ms"] == pytest.approx(0.1, rel=1e-2)
 
 
-def test_what_the_timing_found_stays(judge: Any) -> None:
+def test_observations_of_the_timing_are_kept(judge: Any) -> None:
     wrong = TimedOutputWrong(round=1, call=2, wrong=3, total=4, largest=5.0)
     assert ids(judge(side(0.1), found=[wrong])) == ["timed_output_wrong"]
 
@@ -242,7 +242,7 @@ def test_clocks_that_went_down_are_noted(judge: Any) -> None:
     assert result.stats["clocks"] == {"before": before.to_json(), "after": after.to_json()}
 
 
-def test_kernels_of_the_profile_are_told(judge: Any) -> None:
+def test_kernels_of_the_profile_are_reported(judge: Any) -> None:
     share = KernelShare(own=0.5, total_ms=0.1, streams=1, kernels=())
     result = judge(side(0.1))
     assert runtime.statistics(result.timing, result.request, share, **FACTS)["kernels"] == share.to_json()

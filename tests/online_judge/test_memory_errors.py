@@ -1,4 +1,4 @@
-"""Which failures are tried again with the device alone."""
+"""Failures that are tried again alone on the device."""
 
 import pytest
 

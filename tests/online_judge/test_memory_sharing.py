@@ -27,7 +27,7 @@ def leases(tmp_path: Path) -> GpuLeases:
 def use(
     leases: GpuLeases, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]
 ) -> Result:
-    """Do a job in as many attempts as it takes."""
+    """Do a job in as many attempts as needed."""
     attempts = Attempts(FORK_SERVER, leases, problem, cancelled)
     while attempts.another():
         with attempts.attempt() as alone:

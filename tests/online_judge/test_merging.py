@@ -1,4 +1,4 @@
-"""Several verdicts in, one out: the score, the worst workload, and what a hidden one gives away."""
+"""Merge several verdicts: the score, the worst workload, and secrecy of hidden ones."""
 
 import json
 import math
@@ -147,6 +147,6 @@ def test_least_precise_workload_decides_the_tier() -> None:
         ([Status.CRASH], True),
     ],
 )
-def test_judging_ends_where_it_says_nothing_new(statuses: list[Status], more: bool) -> None:
+def test_judging_stops_after_three_or_final_failures(statuses: list[Status], more: bool) -> None:
     judged = [failed(str(number), status) for number, status in enumerate(statuses)]
     assert says_more([passed("ok", 1.0), *judged]) is more

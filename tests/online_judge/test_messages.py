@@ -49,7 +49,7 @@ def test_order_arrives_as_it_was_sent(order: Job | Release) -> None:
         ("profile", {"request": ASKED, "sweep": SweepTerms(1.0)}),
     ],
 )
-def test_job_that_cannot_be_is_not_made(op: Any, fields: dict[str, Any]) -> None:
+def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="no job"):
         Job(op=op, **KNOWN, **fields)
 

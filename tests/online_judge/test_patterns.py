@@ -21,7 +21,7 @@ def want() -> Any:
     return torch.randn(67, 96)
 
 
-def test_an_output_that_was_not_written_is_told(want: Any) -> None:
+def test_an_unwritten_output_is_described(want: Any) -> None:
     got = want.clone()
     got[64:] = float("nan")
     text = pattern(got, want)
@@ -29,7 +29,7 @@ def test_an_output_that_was_not_written_is_told(want: Any) -> None:
     assert "only indices 64 to 66, the last tile or border, of dimension 0 (size 67)" in text
 
 
-def test_zeros_and_their_places_are_told(want: Any) -> None:
+def test_zeros_and_their_places_are_described(want: Any) -> None:
     got = want.clone()
     got[::4] = 0
     assert pattern(got, want) == (
@@ -37,7 +37,7 @@ def test_zeros_and_their_places_are_told(want: Any) -> None:
     )
 
 
-def test_wrong_columns_at_a_distance_are_told(want: Any) -> None:
+def test_strided_wrong_columns_are_described(want: Any) -> None:
     got = want.clone()
     got[:, 3::8] = 9 * torch.randn(67, 12)
     assert pattern(got, want) == "only every 8th index, from 3 on, of dimension 1 (size 96)"
@@ -50,13 +50,13 @@ def test_constant_factor_and_offset_are_reported(want: Any) -> None:
 
 
 @pytest.mark.parametrize("shape", [(20, 30), (24, 24), (3, 20, 30)])
-def test_transposed_storage_is_told(shape: tuple[int, ...]) -> None:
+def test_transposed_storage_is_described(shape: tuple[int, ...]) -> None:
     want = torch.randn(shape)
     got = want.transpose(-1, -2).contiguous().view(shape)
     assert pattern(got, want) == "the last two dimensions look transposed"
 
 
-def test_a_border_is_told() -> None:
+def test_a_border_is_described() -> None:
     want = torch.randn(2, 3, 64, 64)
     got = want.clone()
     got[:, :, 0] += torch.randn(2, 3, 64) * 3
@@ -64,7 +64,7 @@ def test_a_border_is_told() -> None:
     assert pattern(got, want) == "only within 1 of the border of the last dimensions"
 
 
-def test_one_row_is_told(want: Any) -> None:
+def test_one_row_is_described(want: Any) -> None:
     got = want.clone()
     got[5] += 5 * torch.randn(96)
     assert pattern(got, want) == "only index 5 of dimension 0 (size 67)"

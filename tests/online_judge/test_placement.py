@@ -1,4 +1,4 @@
-"""Which job gets which slot, with made-up slots and without any clock."""
+"""Placement of jobs on simulated slots, without a clock."""
 
 import asyncio
 import threading

@@ -231,7 +231,7 @@ def test_sandbox_that_does_not_suffice_reaches_the_taker(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
+def test_lost_fork_server_is_retried(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     fork_client.lost = 1
     process = make(0).take(NEVER)
     assert fork_client.lost == 0

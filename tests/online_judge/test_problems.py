@@ -160,7 +160,7 @@ def test_half_precision_weights_and_inputs_are_cast(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(body), dtype_str="fp16")["correctness"] is True
 
 
-def test_annotations_of_a_reference_are_what_it_wrote(judge: LiveJudge) -> None:
+def test_reference_annotations_are_not_strings(judge: LiveJudge) -> None:
     reference = REFERENCE.replace(
         "class Model(",
         "class Config:\n    bias: torch.Tensor\n\nassert Config.__annotations__['bias'] is torch.Tensor\n\n"
@@ -196,7 +196,7 @@ def test_dict_of_outputs_may_be_in_any_order(judge: LiveJudge) -> None:
     assert judge.evaluate(swapped, reference)["metadata"]["status"] == "wrong_value"
 
 
-def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
+def test_reference_that_kills_its_process_is_blamed(judge: LiveJudge) -> None:
     """It is harmless when its size is measured, and deadly when it runs."""
     deadly = REFERENCE.replace(
         "def forward(self, x):",
@@ -220,7 +220,7 @@ def test_reference_exiting_during_a_wait_is_reported(judge: LiveJudge) -> None:
 
 
 def test_death_beside_a_candidate_is_not_the_references(judge: LiveJudge) -> None:
-    """Alone the reference works: what ended its process may be the candidate."""
+    """Alone the reference works, so the candidate may have ended its process."""
     twice = REFERENCE.replace(
         "def forward(self, x):",
         "def forward(self, x):\n        self.calls = getattr(self, 'calls', 0) + 1\n"

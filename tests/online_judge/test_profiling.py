@@ -1,4 +1,4 @@
-"""What a candidate process's claims about its kernels amount to: occupancy, roofline, what limits a call."""
+"""Evaluate a candidate process's claims about its kernels: occupancy, roofline, bottleneck."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -116,7 +116,7 @@ def test_profiler_that_saw_nothing_gives_none(shares: list[Any]) -> None:
     assert profile(CLAIM | {"shares": shares}) is None
 
 
-def test_claim_that_is_none_ends_the_candidate_process() -> None:
+def test_malformed_profile_claim_ends_the_candidate_process() -> None:
     with pytest.raises(CandidateGone, match="profile that cannot be"):
         profile({"shares": 3})
 
@@ -131,7 +131,7 @@ def test_claim_that_is_none_ends_the_candidate_process() -> None:
         {"mine": Resources(64, 3, 1000, 4).to_json() | {"spills": "a"}},
     ],
 )
-def test_resources_that_cannot_be_are_unknown(resources: Any) -> None:
+def test_impossible_resources_are_unknown(resources: Any) -> None:
     kernel = profile(CLAIM | {"resources": resources}).kernels[0]
     assert kernel.registers is None
     assert kernel.occupancy is None

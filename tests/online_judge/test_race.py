@@ -86,7 +86,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 @pytest.fixture(autouse=True)
 def one_thread() -> Iterator[None]:
-    """Else the threads of both sides wait for each other wherever cores are scarce."""
+    """Use one thread, because with few cores the threads of both sides wait for each other."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -215,7 +215,7 @@ class Candidate:
         return Counter(order.kind for order in self.blocks)
 
     def warm_up(self) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""
 
     def run(self, order: BlockOrder) -> Block:
         for number in range(order.calls):
@@ -431,7 +431,7 @@ def test_claimed_warm_up_calls_fit_into_its_time(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("kind", ["marked", "plain"])
-def test_candidate_that_will_not_be_timed_is_out(clock: Clock, kind: str) -> None:
+def test_candidate_refusing_a_block_is_gone(clock: Clock, kind: str) -> None:
     with pytest.raises(CandidateGone, match="refused"):
         race(Candidate(clock, refused={kind: "busy"}))
 
@@ -562,7 +562,7 @@ def test_warm_up_leaves_no_trace_in_inputs(clock: Clock) -> None:
 
 
 def test_inputs_written_in_place_are_drawn_anew(clock: Clock) -> None:
-    """Else they double in each round."""
+    """Otherwise they would double in each round."""
     largest: list[float] = []
 
     def forward(x: torch.Tensor) -> torch.Tensor:

@@ -222,7 +222,7 @@ class TestReweigh:
         )
 
     @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
-    def test_what_is_no_weight_is_drawn_anew_too(self, dtype: str) -> None:
+    def test_redraw_also_replaces_plain_tensors(self, dtype: str) -> None:
         layers = (
             "self.plain = torch.randn(16); self.register_buffer('kept', torch.randn(16), persistent=False)"
             "; self.norm = nn.BatchNorm1d(16)"
@@ -239,7 +239,7 @@ class TestReweigh:
         of.restore_weights()
         assert torch.equal(of.outputs(inputs, 0).leaves[0], before)
 
-    def test_weights_in_half_precision_are_told_in_full(self) -> None:
+    def test_new_weights_are_returned_in_full_precision(self) -> None:
         of = problem("return self.linear(x)", LINEAR, dtype="bf16")
         fresh = of.reweigh("half")
         assert fresh["linear.weight"].dtype == torch.float32
@@ -268,7 +268,7 @@ class TestReweigh:
         want = inputs[0] @ fresh["a"] @ fresh["b"].T
         torch.testing.assert_close(of.outputs(inputs, 0).leaves[0], want)
 
-    def test_overlapping_weights_are_told_as_held(self) -> None:
+    def test_overlapping_weights_stay_consistent(self) -> None:
         layers = (
             "flat = torch.randn(16, 16); self.a = nn.Parameter(flat); self.register_buffer('b', flat[:4])"
         )

@@ -61,7 +61,7 @@ def need(outcome: Outcome, *layers: str) -> None:
 @pytest.mark.parametrize(
     ("judge", "level"), [("any", "full"), ("no namespaces", "none"), ("plain user", "namespaces")]
 )
-def test_level_is_told_in_one_word(judge: str, level: str) -> None:
+def test_sandbox_level_is_reported(judge: str, level: str) -> None:
     if judge not in JUDGES:
         pytest.skip("the tests run as a plain user")
     outcome = attempt("1", **JUDGES[judge])
@@ -72,7 +72,7 @@ def test_level_is_told_in_one_word(judge: str, level: str) -> None:
     assert outcome.sandbox["level"] == level
 
 
-def test_less_than_what_is_required_is_refused() -> None:
+def test_weaker_sandbox_than_required_is_refused() -> None:
     weak = attempt("1", **JUDGES["no namespaces"]).sandbox
     forks = ForkClient("namespaces")
     with pytest.raises(JudgeError, match=r"_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"):

@@ -25,7 +25,7 @@ def test_secret_is_random_unless_given() -> None:
     assert Settings.from_environment({"ADAEXPLORE_JUDGE_SECRET": "x"}).secret == b"x"
 
 
-def test_gpu_list_drops_what_is_no_number() -> None:
+def test_gpu_list_drops_non_numbers() -> None:
     assert Settings.from_environment({"AVAILABLE_GPUS": "0, x,2,2"}).available_gpus == (0, 2)
 
 

@@ -398,9 +398,7 @@ def test_all_share_the_weights_of_the_reference(tmp_path: Path) -> None:
     "claim",
     [None, 3, [1, 2], [[0, "fast"]], [[0, -1.0]], [[0, float("nan")]], [["0", 1.0]], [[77, 1.0]], [[0, 1e9]]],
 )
-def test_times_that_cannot_be_are_not_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: Any
-) -> None:
+def test_impossible_times_are_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: Any) -> None:
     monkeypatch.setattr(ConfigSweep, "enter", lambda held, *order: {"ready": claim})
     found = swept(tmp_path, [configuration(2.0)]).found
     assert found.ready == {}

@@ -53,7 +53,7 @@ def traits(judge: LiveJudge, result: str, given: str = GIVEN) -> dict[str, objec
         ("torch.exp(x)", "torch.ones(8, 16).cumsum(0)", "constant_inputs"),
     ],
 )
-def test_flags_tell_what_makes_a_problem_worth_little(
+def test_thorough_look_flags_weak_problems(
     judge: LiveJudge, result: str, given: str, flag: str | None
 ) -> None:
     flags = traits(judge, result, given)["flags"]

@@ -77,7 +77,7 @@ class TestMatrixProduct:
             assert reached(got, eager, depth=depth) == "strict", step
 
     @pytest.mark.parametrize("operand", OPERANDS)
-    def test_rounded_operands_are_told(self, kind: str, depth: int, operand: str) -> None:
+    def test_rounded_operands_are_detected(self, kind: str, depth: int, operand: str) -> None:
         round_, tier = OPERANDS[operand]
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
@@ -85,7 +85,7 @@ class TestMatrixProduct:
         assert reached(got, deviation.error(a @ b, oracle), depth=depth) == tier
 
     @pytest.mark.parametrize("operand", OPERANDS)
-    def test_two_products_in_a_row_are_told(self, kind: str, depth: int, operand: str) -> None:
+    def test_two_products_in_a_row_are_detected(self, kind: str, depth: int, operand: str) -> None:
         round_, tier = OPERANDS[operand]
         a, b = operands(kind, depth)
         c = torch.randn(64, 64) / 64**0.5
@@ -112,7 +112,7 @@ class TestMatrixProduct:
         assert reached(deviation.error(got, oracle), deviation.error(a @ b, oracle), depth=depth) == "strict"
 
 
-def test_the_longest_usual_products_are_told_too() -> None:
+def test_tiers_hold_for_products_of_8192_terms() -> None:
     a, b = operands("positive", 8192)
     oracle = a.double() @ b.double()
     eager = deviation.error(a @ b, oracle)
@@ -184,14 +184,14 @@ def test_one_wrong_element_among_many_costs_the_tier() -> None:
     assert reached(found, deviation.error(oracle.float(), oracle)) == "half"
 
 
-def test_what_pytorch_loses_with_tf32_on_is_allowed() -> None:
+def test_pytorchs_own_tf32_error_is_allowed() -> None:
     eager = Error(1e-7, 1e-6, 1e-7, 0.0)
     candidate = Error(5e-3, 5e-2, 5e-3, 0.0)
     assert reached(candidate, eager) == "half"
     assert reached(candidate, eager, Error(4e-3, 4e-2, 4e-3, 0.0)) == "tf32"
 
 
-def test_infinities_count_where_one_side_alone_has_them() -> None:
+def test_infinities_on_one_side_count() -> None:
     oracle = torch.tensor([1.0, 2.0, 1e300, float("nan")], dtype=torch.float64)
     agreed = deviation.error(torch.tensor([1.0, 2.0, float("inf"), float("nan")]), oracle)
     assert (agreed.rms, agreed.odd) == (0.0, 0)

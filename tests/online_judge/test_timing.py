@@ -67,7 +67,7 @@ def test_unmarked_block_has_a_tail_alone() -> None:
         {"starts": [0.0, 4.0, 2.0]},
     ],
 )
-def test_times_that_cannot_be_are_not_taken(change: dict[str, Any]) -> None:
+def test_impossible_times_are_ignored(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"time|calls"):
         Block.from_claim(GOOD | change, 3)
 
@@ -79,7 +79,7 @@ def test_block_of_another_length_is_not_taken() -> None:
 
 
 @given(ANYTHING, st.integers(0, 3))
-def test_whatever_is_said_is_a_block_or_refused(claim: object, calls: int) -> None:
+def test_any_claim_is_a_block_or_refused(claim: object, calls: int) -> None:
     try:
         block = Block.from_claim(claim, calls)
     except ValueError:

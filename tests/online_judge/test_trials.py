@@ -93,7 +93,7 @@ def test_values_are_looked_at_and_not_claimed() -> None:
     assert status_of(wrong) is Status.WRONG_VALUE
 
 
-def test_place_that_is_not_written_is_not_finite() -> None:
+def test_unwritten_output_is_nonfinite() -> None:
     def unwritten(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         outputs.leaves[0].view(torch.uint8).fill_(0xFF)
 
@@ -119,7 +119,7 @@ def test_second_output_counts_as_well() -> None:
         ({"leaves": [[[8, 16], "torch.float16", "cpu", [16, 1]]]}, Status.WRONG_DTYPE),
     ],
 )
-def test_form_is_told_before_values(claims: dict[str, Any], status: Status) -> None:
+def test_wrong_form_is_reported_before_wrong_values(claims: dict[str, Any], status: Status) -> None:
     assert status_of(claiming(**claims)) is status
 
 
@@ -166,13 +166,13 @@ def test_larger_outputs_may_have_larger_errors() -> None:
         [2**70, 2**70],
     ],
 )
-def test_strides_that_cannot_be_are_not_taken(claim: Any) -> None:
+def test_impossible_strides_are_ignored(claim: Any) -> None:
     found = called(REFERENCE, claiming(leaves=[[[8, 16], "torch.float32", "cpu", claim]]))
     assert found.strides == ((16, 1),)
 
 
 @pytest.mark.parametrize("claim", [[16, 1], [1, 8], [20, 1], [0, 1], [32, 2]])
-def test_strides_that_can_be_are(claim: list[int]) -> None:
+def test_possible_strides_are_used(claim: list[int]) -> None:
     found = called(REFERENCE, claiming(leaves=[[[8, 16], "torch.float32", "cpu", claim]]))
     assert found.strides == (tuple(claim),)
 
@@ -210,7 +210,7 @@ def test_observations_of_a_call_are_read_as_claims() -> None:
 
 
 @pytest.mark.parametrize("claim", [None, 1, "true", [True], 10**400, {"own": 10**400, "total": 10**400}])
-def test_observations_that_cannot_be_are_not_taken(claim: Any) -> None:
+def test_impossible_observations_are_ignored(claim: Any) -> None:
     found = called(spoil=claiming(launches=claim, aliases=claim, reused=claim, share=claim))
     assert found.launches.counts == {}
     assert (found.aliases, found.reused, found.share) == (False, False, None)

@@ -183,7 +183,7 @@ def test_other_hosts_are_refused_without_a_token(host: str) -> None:
         ("", False),
     ],
 )
-def test_loopback_is_told_from_other_addresses(host: str, own: bool) -> None:
+def test_loopback_is_distinguished_from_other_addresses(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
 

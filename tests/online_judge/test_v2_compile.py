@@ -51,7 +51,7 @@ def test_kernel_is_not_executed(judge: LiveJudge) -> None:
     assert compiled(judge, endless, request={"timeout": 20})["ok"] is True
 
 
-def test_hidden_workloads_are_not_told(judge: LiveJudge) -> None:
+def test_hidden_workloads_are_not_revealed(judge: LiveJudge) -> None:
     spy = (
         "import sys\nframe = sys._getframe()\nwhile 'request' not in frame.f_locals:\n"
         "    frame = frame.f_back\nraise ValueError(frame.f_locals['request'].hidden_workloads)\n"
@@ -86,7 +86,7 @@ def test_error_in_called_helper_names_the_helper(judge: LiveJudge) -> None:
         ("crash-signal", "crash", None),
     ],
 )
-def test_what_keeps_launches_from_being_reached_is_told(
+def test_reason_for_unreached_launches_is_reported(
     judge: LiveJudge, name: str, status: str, line: int | None
 ) -> None:
     report = compiled(judge, BAD[name])

@@ -71,7 +71,7 @@ def test_profile_without_a_gpu_says_what_it_needs(judge: LiveJudge) -> None:
 
 
 @pytest.mark.parametrize("tune_s", [-1, 601, "long", None])
-def test_budget_that_cannot_be_is_refused(judge: LiveJudge, tune_s: object) -> None:
+def test_impossible_budget_is_refused(judge: LiveJudge, tune_s: object) -> None:
     assert submit(judge, TUNABLE, request={"tune_s": tune_s}).status_code == 422
 
 

@@ -132,7 +132,7 @@ def test_each_side_uses_only_its_own_time(clock: Clock) -> None:
     assert watch.remaining_s() == 10
 
 
-def test_stages_are_told_with_their_seconds(clock: Clock) -> None:
+def test_stages_are_reported_with_their_seconds(clock: Clock) -> None:
     watch = TimeLimits(100)
     for now, whose, stage in (
         (1, "candidate", "load"),

@@ -181,7 +181,7 @@ class TestJudge:
             ("time.sleep(60)", ["passed", "timeout", "not_checked"]),
         ],
     )
-    def test_death_on_one_shape_is_that_workloads(
+    def test_failure_on_one_shape_belongs_to_its_workload(
         self, judge: LiveJudge, body: str, statuses: list[str]
     ) -> None:
         candidate = with_forward(f"if x.shape[0] == 4:\n    {body}\n{HONEST}")

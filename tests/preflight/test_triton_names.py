@@ -64,7 +64,7 @@ def test_functions_are_checked_against_the_stated_parameters() -> None:
 
 
 @pytest.mark.parametrize("text", ["a b", "a): pass\nx = (", "\0", "(" * 5000])
-def test_parameters_that_cannot_be_read_are_none(text: str) -> None:
+def test_unreadable_parameters_give_none(text: str) -> None:
     facts = FACTS.model_copy(update={"parameters": {"load": text}})
     assert rules(module("x = tl.load(x_ptr, dtype=5)"), facts) == set()
 

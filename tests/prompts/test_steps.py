@@ -333,7 +333,7 @@ def test_flags_of_suspect_kernel_are_one_line(layout: Layout) -> None:
 
 
 @pytest.mark.parametrize("layout", BOTH)
-def test_without_that_wish_flags_change_no_prompt(layout: Layout) -> None:
+def test_flags_are_hidden_unless_shows_flags_is_set(layout: Layout) -> None:
     prompts = StepPrompts(TASK, FACTS, layout=layout)
     unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"metadata": {}}))  # type: ignore[union-attr]
     assert prompts.small((SUSPECT,), "") == prompts.small((unflagged,), "")

@@ -111,7 +111,7 @@ def test_a_replay_says_that_no_judge_was_asked(run):
     assert "(of the recorded run; a replay asks no judge)" in closing_report(run, 4)
 
 
-def test_what_to_type_next_can_be_typed(tmp_path, write_task):
+def test_suggested_command_can_be_run(tmp_path, write_task):
     folder = tmp_path / "a run"
     write_task(folder, "1_1", [None])
     assert closing_report(folder, 1).splitlines()[-1] == f"Next: adaexplore show '{folder}' 1_1"
@@ -137,5 +137,5 @@ def test_report_fits_terminal_and_agrees_with_stats(run):
         (Verdict(status=Status.PASSED), "correct (not timed)"),
     ],
 )
-def test_a_verdict_is_said_in_a_word(verdict, text):
+def test_verdict_text_is_short(verdict, text):
     assert verdict_text(verdict) == text

@@ -47,7 +47,7 @@ def test_failed_suspect_and_huge_speedups_follow_gm10(tmp_path: Path, write_task
     assert second.ratio == pytest.approx(math.sqrt(1.0 * 0.1))
 
 
-def test_what_was_not_timed_makes_no_pair(tmp_path: Path, write_task: Write) -> None:
+def test_untimed_kernels_make_no_pair(tmp_path: Path, write_task: Write) -> None:
     write_task(tmp_path / "a", "1_1", [2.0])
     write_task(tmp_path / "b", "1_1", [INTERPRETED])
     compared = compare({"a": [tmp_path / "a"], "b": [tmp_path / "b"]})

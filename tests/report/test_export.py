@@ -77,7 +77,7 @@ def steps(rows: list[dict[str, Any]]) -> list[int]:
     return [row["step"] for row in rows]
 
 
-def test_only_kernels_that_may_be_believed_are_positives(folder: Folder, export: Export) -> None:
+def test_only_trusted_kernels_are_positives(folder: Folder, export: Export) -> None:
     folder.add(passed(2.0, 2.2))
     folder.add(WRONG)
     folder.add(passed(9.0, 9.2, Flag("decoy_kernel", "suspect", "seen")))
@@ -113,7 +113,7 @@ def test_a_repaired_conversation_is_whole(folder: Folder, export: Export) -> Non
     assert len(row["prompt"]) == 3
 
 
-def test_pairs_are_siblings_of_which_one_is_worse(folder: Folder, export: Export) -> None:
+def test_pairs_are_a_better_and_worse_sibling(folder: Folder, export: Export) -> None:
     folder.add(passed(2.0, 2.2))
     folder.add(WRONG)
     folder.add(passed(1.0, 1.1))
@@ -135,6 +135,6 @@ def test_verl_rows_hold_reference_and_fastest_answer(folder: Folder, export: Exp
     assert row["extra_info"]["answer"] == "x = 1"
 
 
-def test_what_is_no_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_non_run_folder_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path / "none"), "--format", "sft"]) == 2
     assert "none is not a folder; give a run's save_path" in capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_each_kind_of_saving_is_counted_separately():
     assert (found + found).evaluations == 8
 
 
-def test_the_line_names_what_there_was():
+def test_savings_line_lists_nonzero_counts():
     assert savings_line(Savings(evaluations=3)) == "Judge evaluations: 3"
     counted = Savings(Counter(), 3, Counter({"lint": 1, "duplicate": 2}), Counter({"edit": 1}))
     assert savings_line(counted) == (

@@ -52,7 +52,7 @@ def test_rows_are_in_natural_order_with_first_best(run):
     ]
 
 
-def test_ids_that_are_no_numbers_stay_words(tmp_path, write_task):
+def test_non_numeric_ids_stay_words(tmp_path, write_task):
     write_task(tmp_path, "0_my_module_2", [1.0])
     (row,) = run_statistics(tmp_path).per_task
     assert (row.level, row.problem_id) == (0, "my_module_2")

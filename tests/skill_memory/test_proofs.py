@@ -73,7 +73,7 @@ def fails(source: str) -> bool:
     return report is not None and report.status == "compile"
 
 
-def test_a_candidate_shrinks_to_what_fails() -> None:
+def test_a_candidate_shrinks_to_the_failure() -> None:
     small = shrink(CANDIDATE, fails)
     assert fails(small.source)
     assert len(small.source.splitlines()) <= 5

@@ -57,7 +57,7 @@ def test_particulars_do_not_matter(one: str, other: str) -> None:
     assert key(one) == key(other)
 
 
-def test_what_python_proposes_is_left_out() -> None:
+def test_suggestions_of_python_are_left_out() -> None:
     text = "tensor() got an unexpected keyword argument 'dtype'"
     assert normalise(f"{text}. Did you mean 'type'?") == normalise(text)
 
@@ -120,7 +120,7 @@ def test_the_cause_above_a_final_caret_is_found() -> None:
         Status.INTEGRITY,
     ],
 )
-def test_what_teaches_no_rule_has_no_signature(status: Status) -> None:
+def test_failures_that_teach_nothing_have_no_signature(status: Status) -> None:
     assert signature_of(Verdict(status=status, metadata={"runtime_error": "ValueError: x"})) is None
 
 
@@ -143,7 +143,7 @@ def test_environment_errors_and_bare_carets_have_no_signature(metadata: dict[str
     assert signature_of(Verdict(status=Status.LOAD, metadata=metadata)) is None
 
 
-def test_feedback_serves_where_no_error_is_named() -> None:
+def test_feedback_is_used_without_an_error_name() -> None:
     found = signature_of(
         Verdict(status=Status.WRONG_SHAPE, metadata={"feedback": "got (4, 8), want (4, 16)"})
     )
@@ -182,9 +182,7 @@ class Wrapped:
         ("break", 0, "unsupported AST node type: Break", "Break"),
     ],
 )  # fmt: skip
-def test_the_construct_is_what_stands_at_the_caret(
-    line: str, column: int, reason: str, construct: str
-) -> None:
+def test_the_construct_is_at_the_caret(line: str, column: int, reason: str, construct: str) -> None:
     source = KERNEL.format(line=line) if line != "break" else "while 1:\n    break\n"
     head = f"at 2:{column}:\ndef kernel(x_ptr, n, BLOCK: tl.constexpr):"
     text = f"{head}\n    {line}\n    {' ' * column}^\n{reason}"

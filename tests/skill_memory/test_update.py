@@ -136,7 +136,7 @@ def test_rule_of_equal_words_merges_without_asking(path: Path) -> None:
     assert rules(path) == {"You cannot call `tl.tanh`: use libdevice.tanh instead": 6}
 
 
-def test_what_is_no_material_costs_nothing(path: Path) -> None:
+def test_wrong_values_cost_no_model_request(path: Path) -> None:
     model = Model()
     wrong = [failure(step, "tanh", Status.WRONG_VALUE) for step in (1, 2)]
     assert finished(MemoryUpdater(path, model), "2_1", wrong).calls == 0

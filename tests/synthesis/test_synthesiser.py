@@ -154,9 +154,7 @@ def test_more_can_be_asked_for_later(tmp_path: Path) -> None:
         ({"graph": "the same"}, "duplicate"),
     ],
 )
-def test_what_the_judge_finds_is_rejected_and_counted(
-    tmp_path: Path, trait: dict[str, object], reason: str
-) -> None:
+def test_problems_refused_by_judge_are_counted(tmp_path: Path, trait: dict[str, object], reason: str) -> None:
     bad = {"3", "4"} | ({"1"} if reason == "duplicate" else set())
 
     def of(source: str) -> dict[str, object]:

@@ -147,7 +147,7 @@ def test_wrong_line_of_a_list_is_one_line(
         GOOD.replace("get_inputs()", "get_inputs(n=3, *rest, **more)"),
     ],
 )
-def test_what_only_running_shows_is_accepted(source: str, folder: Path) -> None:
+def test_faults_visible_only_at_runtime_are_accepted(source: str, folder: Path) -> None:
     (folder / "x.py").write_text(source)
     arguments = ["--task", "x.py", "--set", "server_type=offline", "--set", "dummy=true", "--dry-run"]
     assert main(["run", *arguments]) == 0

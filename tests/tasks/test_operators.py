@@ -40,7 +40,7 @@ def test_patterns_bind_dimensions(
     assert match(pattern, given) == bound
 
 
-def test_shapes_are_computed_from_what_is_bound() -> None:
+def test_shapes_are_computed_from_bound_names() -> None:
     assert shape("* 2*D D//2", {"*": (3, 4), "D": 10}) == (3, 4, 20, 5)
     assert shape("", {}) == ()
 
@@ -62,7 +62,7 @@ def test_values_may_depend_on_others_and_conditions_hold() -> None:
     assert POOL.bind((2, 4, 9), random.Random(0)) is None
 
 
-def test_operands_say_what_they_hold() -> None:
+def test_operands_have_content_and_shape() -> None:
     bound = POOL.bind((2, 4, 9, 12), random.Random(0))
     assert bound is not None
     assert POOL.content("x", bound) == ("float", 0)

@@ -44,7 +44,7 @@ def test_single_task_takes_every_kernel_in_folder(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_what_cannot_be_used_is_said(tmp_path: Path) -> None:
+def test_unusable_seeds_are_errors(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no file and no folder"):
         load(tmp_path / "nowhere")
     (tmp_path / "1_1.py").write_text(" \n")

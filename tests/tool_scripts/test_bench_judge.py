@@ -93,7 +93,7 @@ def test_a_trajectory_without_its_reference_takes_kernelbenchs(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"steps": [{"step": 1, "code": "x"}], "reference_src": "r"}'])
-def test_what_is_no_trajectory_is_named(tmp_path: Path, text: str) -> None:
+def test_malformed_trajectory_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(UsageError, match=r"odd\.json is not a recorded tree"):
         candidates.read(tmp_path)
@@ -203,7 +203,7 @@ def test_a_verdict_on_the_wire_becomes_a_record() -> None:
     assert (failed.status, failed.error) == ("error", "Reference failed")
 
 
-def test_speed_of_the_interpreter_is_no_speed() -> None:
+def test_interpreter_times_are_not_counted() -> None:
     stats = {"fast_p": 1.0, "timing": "interpreter"}
     answer = {"state": "done", "verdict": {"status": "passed", "runtime_stats": stats}}
     assert judged(Candidate("p/c", "p", "r", "s"), "u", answer, 1.0).speedup is None
@@ -331,7 +331,7 @@ def test_figures_of_two_gpus_are_not_merged(tmp_path: Path, ledger: Any) -> None
         (["--device", "cpu", "--part", "problems", "--kernelbench", "nowhere"], "no level3/N_*.py"),
     ],
 )
-def test_wrong_use_is_told_in_one_line(
+def test_wrong_use_gives_one_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, words: list[str], message: str
 ) -> None:
     assert bench_judge.main([*words, "--out", str(tmp_path)]) == 2

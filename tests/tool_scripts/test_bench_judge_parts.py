@@ -86,7 +86,7 @@ def test_honest_candidates_pass_and_are_judged_once(tmp_path: Path) -> None:
     assert (again.path.read_text(), plain.path.read_text()) == lines
 
 
-def test_a_part_whose_time_is_up_leaves_units(tmp_path: Path) -> None:
+def test_expired_part_leaves_units(tmp_path: Path) -> None:
     over = plan(tmp_path, own=own.offline(0, 1)[:2], deadline=time.monotonic())
     ledger = Ledger(tmp_path, "cpu", "honest")
     assert parts.honest(over, ledger) == 2

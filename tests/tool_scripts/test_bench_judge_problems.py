@@ -142,7 +142,7 @@ def test_the_next_call_skips_what_is_finished(
     assert len(recorded(tmp_path)) == 5
 
 
-def test_judge_errors_are_asked_again_last(judge: FakeJudge, run: Callable[..., int], tmp_path: Path) -> None:
+def test_judge_errors_are_repeated_last(judge: FakeJudge, run: Callable[..., int], tmp_path: Path) -> None:
     judge.errors = {"level3-9_e": DIED, "level3-10_d": BROKEN}
     assert run(count=2) == 0
     assert [each.failure for each in recorded(tmp_path)] == ["judge error", "problem error"]

@@ -66,7 +66,7 @@ def request(*parts: str, now: str = "now!") -> ModelRequest:
     return ModelRequest(prompt.text, Purpose.LARGE, "k", prompt.cuts)
 
 
-def test_a_bill_is_told_by_its_causes() -> None:
+def test_a_bill_is_split_by_cause() -> None:
     fixed, task, ours, theirs = "f" * 400, "t" * 200, "a" * 80, "b" * 40
     causes = Causes(300.0)
     causes.add(request(fixed, task, "## Kernels so far\n### Kernel 0\n" + ours), 0, 0.0)

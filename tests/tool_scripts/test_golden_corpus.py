@@ -101,7 +101,7 @@ def test_unreadable_file_is_an_error_of_use(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_making_goes_on_where_it_ended(tmp_path: Path) -> None:
+def test_make_continues_a_stopped_file(tmp_path: Path) -> None:
     file = tmp_path / "answers.jsonl"
     make = ["make", "--out", str(file), "--limit", "1"]
     assert main([*make, "--limit-s", "0"]) == 75

@@ -25,7 +25,7 @@ def line(task: str, status: str = "passed", **values: Any) -> dict[str, Any]:
     return given | values
 
 
-def test_silent_tests_count_whatever_runs() -> None:
+def test_silent_tests_accept_every_running_candidate() -> None:
     found = summary(
         [
             line("a"),
@@ -72,7 +72,7 @@ def test_busy_judge_ends_the_run_without_a_line(tmp_path: Path, caplog: pytest.L
     with JudgeServer(lambda *_: (503, {"detail": "queue full"}, {})) as server:
         words = ["TBT", str(tmp_path), "--out", str(out), "--judge", server.url]
         assert judge_benchmark.main(words) == 4
-    assert "queue full; the same command goes on" in caplog.text
+    assert "queue full; the same command continues" in caplog.text
     assert not out.exists()
 
 

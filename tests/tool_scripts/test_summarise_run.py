@@ -63,7 +63,7 @@ def test_task_shows_outcomes_and_best_kernel_times(run):
     assert (task["best_speedup"], *times) == (1.5, 2.0, 0.25, 3.0)
 
 
-def test_what_the_interpreter_ran_has_no_times(run):
+def test_interpreted_kernels_have_no_times(run):
     task = summarise(run, "go", DAY)["tasks"][1]
     assert (task["task"], task["first_correct_step"], task["best_step"]) == ("2_10", 1, 1)
     assert {task["best_speedup"], task["runtime_ms"], task["runtime_std_ms"], task["baseline_ms"]} == {None}

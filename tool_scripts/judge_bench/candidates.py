@@ -1,4 +1,4 @@
-"""Candidates with the problems that they are for, and which of them a part takes."""
+"""Candidates with their problems, and the choice of candidates for each part."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Candidate:
         id: unique; ``<problem>/<name>``.
         reference: source with ``Model``, ``get_inputs`` and ``get_init_inputs``.
         source: source with ``ModelNew``.
-        correct: the recorded verdict; None where none was recorded.
+        correct: the recorded verdict; None if none was recorded.
         fields: more fields of the request.
     """
 
@@ -42,7 +42,7 @@ class Candidate:
 
 
 def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
-    """Return all different candidates of recorded trajectories and of pairs (``NAME/problem.py``).
+    """Return all distinct candidates of recorded trajectories and of pairs (``NAME/problem.py``).
 
     ``kernelbench`` has ``level<N>/<id>_*.py`` for trajectories without a reference.
 
@@ -73,7 +73,7 @@ def different(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
-    """Return them in a random order that seed and purpose fix, problems in turn."""
+    """Return them in a random order that depends on seed and purpose, problems in turn."""
     rng = random.Random(f"{seed}:{purpose}")
     groups = list(grouped(candidates, lambda each: each.problem).values())
     for group in groups:
@@ -83,7 +83,7 @@ def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[C
 
 
 def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Return the items by their key, groups and items in the order in which they come."""
+    """Return the items by key; groups and items keep their order."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -91,7 +91,7 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 
 def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:
-    """Draw ``count`` recorded candidates; failing ones have the share that they have among all."""
+    """Draw ``count`` recorded candidates with the same share of failing ones as in all."""
     passing = [each for each in candidates if each.correct]
     failing = [each for each in candidates if each.correct is False]
     recorded = len(passing) + len(failing)

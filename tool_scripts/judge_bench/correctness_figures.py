@@ -105,7 +105,7 @@ def again(ledger: Ledger) -> Iterator[Figure]:
 
 
 def aa(ledger: Ledger) -> Iterator[Figure]:
-    """Yield the share of references whose speedup against themselves is 1."""
+    """Yield the share of references whose speedup over themselves is near 1."""
     verdicts = ledger.verdicts()
     if not verdicts:
         return
@@ -134,7 +134,7 @@ def aa(ledger: Ledger) -> Iterator[Figure]:
 
 
 def problems(ledger: Ledger) -> Iterator[Figure]:
-    """Yield the number of judge errors, and the share of ratios near 1 where any was measured.
+    """Yield the number of judge errors and, if any was measured, the share of ratios near 1.
 
     A later verdict does not undo a judge error. While problems are missing, the share is missed only if they
     cannot bring it to the target.

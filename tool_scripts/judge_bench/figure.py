@@ -17,9 +17,9 @@ class Figure(BaseModel):
     """One figure.
 
     Attributes:
-        value: what was measured, with its unit, for people; ``number`` is the same as one number.
+        value: the measured value with its unit, for people; ``number`` is the same as one number.
         met: whether it reaches its target; None if there is no target or there are too few samples.
-        samples: what it is computed from.
+        samples: a description of the measurements behind it.
         miss: by how much and with which units the target is missed.
         sessions: the calls that measured it.
     """
@@ -59,11 +59,11 @@ def spread(values: Sequence[float]) -> float:
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Return the quantile, interpolated between the samples next to it."""
+    """Return the quantile, interpolated between the nearest samples."""
     return float(numpy.quantile(values, share))
 
 
 def median_of(values: Iterable[float | None]) -> float | None:
-    """Return the median of the values that are there."""
+    """Return the median of the values that are not None."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None

@@ -1,4 +1,4 @@
-"""Candidates that the offline writer makes: of problems for this benchmark, and of the quickstart's."""
+"""Candidates of the offline writer for this benchmark's own problems and for the quickstart's."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ def kernels() -> list[Candidate]:
 
 
 def offline(seed: int, per_problem: int) -> list[Candidate]:
-    """Return what the offline writer makes of each quickstart problem, without mistakes.
+    """Return the offline writer's kernels for each quickstart problem, without deliberate mistakes.
 
-    These are ``per_problem`` designs that ``seed`` chooses; the usual one is always among them.
+    ``seed`` chooses ``per_problem`` designs; the usual one is always among them.
 
     Raises:
         UsageError: there are no quickstart problems.

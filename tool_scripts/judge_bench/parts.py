@@ -1,4 +1,4 @@
-"""The parts of the benchmark: each adds what its ledger lacks, and returns the number of units left."""
+"""The parts of the benchmark: each measures the units that its ledger lacks, and returns the number left."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def honest(plan: Plan, ledger: Ledger) -> int:
     for session in ledger.of(Session)[-1:]:
         plain.open_session(session)
     ids = {each.id for each in recorded}
-    threads = str(max(1, (os.cpu_count() or 1) // plan.plain_jobs))  # each with its share of the cores
+    threads = str(max(1, (os.cpu_count() or 1) // plan.plain_jobs))  # each gets its share of the cores
 
     def enough() -> bool:
         return sum(run.outcome == "passed" and run.candidate in ids for run in plain.of(PlainRun)) >= wanted
@@ -54,7 +54,7 @@ def honest(plan: Plan, ledger: Ledger) -> int:
     everything = [*plan.own, *recorded]
     known = {run.candidate for run in plain.of(PlainRun)}
     missing = [each for each in everything if each.id not in known]
-    # one cache for all, as a service has one: Triton's launcher is built once
+    # one cache for all, as in a service: Triton's launcher is built once
     with tempfile.TemporaryDirectory(prefix="bench-judge-", ignore_cleanup_errors=True) as cache:
         left = until(plan.deadline, missing, plan.plain_jobs, work)
     if left:
@@ -160,10 +160,10 @@ def _judge(
     slots: int = 1,
     limit_s: int = JOB_TIMEOUT_S,
 ) -> int:
-    """Get verdicts on the units that have none, and return the number left over.
+    """Get verdicts on the units without one, and return the number left over.
 
-    A problem error is final. Other failures are asked again by the next call, after all new units: a
-    problem that ends the judge must not be first in every call.
+    A problem error is final. The next call repeats units with other failures after all new units, because a
+    problem that crashes the judge must not be first in every call.
     """
     asked = {each.unit: each for each in ledger.of(Judged)}
     known = {each.unit for each in asked.values() if each.failure in (None, "problem error")}
@@ -183,7 +183,7 @@ def _judge(
 
 @contextlib.contextmanager
 def _warm_judge(plan: Plan, ledger: Ledger, slots: int) -> Iterator[Client]:
-    """Yield a client of a judge that gave one verdict, which is not kept: processes start, pages are read."""
+    """Yield a client of a judge that is warm after one verdict, which is not kept."""
     log_file = ledger.path.with_name(f"{ledger.path.stem}-judge.log")
     with running_judge(plan.device, slots, log_file) as address, Client(address) as client:
         _logged(client.judge(own.offline(0, 1)[0], "warm-up"))

@@ -1,7 +1,7 @@
-"""The plain comparison: what "honest" means in the benchmark, without the judge's code.
+"""The plain comparison, which defines "honest" in the benchmark, without the judge's code.
 
-A fresh interpreter runs this file on a candidate: both modules are constructed under one seed, the
-candidate gets the reference's weights where they fit, and five seeded inputs are compared at 5e-2.
+A fresh interpreter runs this file on a candidate: both modules are constructed under one seed, the candidate
+gets the reference's weights if they fit, and outputs on five seeded inputs are compared at 5e-2.
 """
 
 from __future__ import annotations
@@ -74,13 +74,13 @@ def main() -> None:
     try:
         detail = difference_of_models(sys.argv[1])
         result = ("wrong" if detail else "passed", detail)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what the candidate raises is its outcome
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the candidate's exception is its outcome
         result = ("error", f"{type(error).__name__}: {error}")
     Path(_RESULT).write_text(json.dumps(result), encoding="utf-8")
 
 
 def difference_of_models(device: str) -> str:
-    """Return the first difference of outputs; raises whatever the candidate raises."""
+    """Return the first difference of outputs; raise whatever the candidate raises."""
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = False  # eager products in IEEE precision

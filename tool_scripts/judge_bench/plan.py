@@ -23,7 +23,7 @@ class Plan:
     """The options; see ``--help``.
 
     Attributes:
-        deadline: value of ``time.monotonic()`` after which no unit is begun.
+        deadline: value of ``time.monotonic()`` after which no unit starts.
         count: how many recorded candidates a part takes; None for its default.
     """
 
@@ -52,9 +52,9 @@ class Plan:
 
 
 def until(deadline: float, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:
-    """Do ``work`` on units, ``jobs`` at a time; return the number left over.
+    """Run ``work`` on units, ``jobs`` at a time; return the number left over.
 
-    None begins after the ``deadline`` of ``time.monotonic``.
+    No unit starts after the ``deadline`` of ``time.monotonic``.
     """
 
     def one(unit: T) -> bool:

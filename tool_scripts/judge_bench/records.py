@@ -13,7 +13,7 @@ from adaexplore.judge_client.http import REFERENCE_FAILED
 
 Failure = Literal["problem error", "judge error", "given up"]
 GIVEN_UP = "given up"
-"""Start of the error of a unit that took too long at the client."""
+"""Start of the error message of a unit that took too long at the client."""
 
 
 class Record(BaseModel):
@@ -38,14 +38,14 @@ class Judged(Record):
     """One verdict of the judge; times in milliseconds, spans in seconds.
 
     Attributes:
-        unit: what it was asked for, such as ``repeat/large-softmax/3``.
-        status: the verdict's status; ``error`` where the judge gave none.
+        unit: its name, such as ``repeat/large-softmax/3``.
+        status: the verdict's status; ``error`` if the judge gave none.
         error: why there is none.
         rejects: flags of severity ``reject``; ``flags`` has all.
         problem_flags: flags of the problem, not of the candidate.
         seconds: from the submission to the verdict at the client.
         baseline_ms: the baseline that counts.
-        slot_held_s: how long the exclusive slot was held; None where the verdict does not say.
+        slot_held_s: how long the exclusive slot was held; None if the verdict does not say.
         slot_gpu_s: how long the GPU worked for candidate and baseline meanwhile.
     """
 
@@ -69,7 +69,7 @@ class Judged(Record):
 
     @property
     def failure(self) -> Failure | None:
-        """Return who is at fault for a missing verdict; None where there is a verdict."""
+        """Return who is at fault for a missing verdict; None if there is a verdict."""
         if self.error is None:
             return None
         if self.error.startswith(REFERENCE_FAILED):
@@ -82,7 +82,7 @@ class PlainRun(Record):
 
     Attributes:
         outcome: ``passed``, ``wrong``, ``timeout``, ``crash`` or ``error``.
-        detail: the error or how far off it was.
+        detail: the error, or the largest difference.
     """
 
     candidate: str
@@ -92,13 +92,13 @@ class PlainRun(Record):
 
 
 class Batch(Record):
-    """Candidates judged side by side.
+    """Candidates judged in one batch.
 
     Attributes:
-        slots: evaluations at a time on the device.
-        in_flight: submissions at a time.
+        slots: parallel evaluations on the device.
+        in_flight: parallel submissions.
         wall_s: from the first submission to the last verdict.
-        start_s: how long the judge took to be ready, first verdict included; not part of ``wall_s``.
+        start_s: time until the judge was ready, first verdict included; not part of ``wall_s``.
     """
 
     slots: int

@@ -27,7 +27,7 @@ TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
 WAITING_S = 60
-"""Seconds that a unit may wait for others, on top of its own time."""
+"""Seconds that a unit may wait for others, in addition to its own time."""
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
@@ -100,7 +100,7 @@ class Client(httpx.Client):
         return judged(candidate, unit, answer, time.monotonic() - begin)
 
     def finished(self, body: dict[str, Any], limit_s: float) -> dict[str, Any]:
-        """Submit a job and return the judge's answer when it has ended; a slower one is cancelled.
+        """Submit a job and return the judge's answer once it has ended; cancel a slower job.
 
         Raises:
             JudgeUnavailableError: the judge has exited; nothing was submitted.
@@ -179,7 +179,7 @@ def session(device: str, command: Sequence[str], revision: str | None) -> Sessio
 
 
 def git_revision() -> str:
-    """Return the revision of the sources, ``unknown`` where git does not know it."""
+    """Return the revision of the sources; ``unknown`` if git does not know it."""
     return str(provenance(0, {})["git_revision"] or "unknown")
 
 

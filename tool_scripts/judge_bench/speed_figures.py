@@ -1,4 +1,4 @@
-"""The figures about time: throughput, latency, the share of the slot that is used."""
+"""The figures about time: throughput, latency, the used share of the slot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tool_scripts.judge_bench.figure import Figure, counts, met, quantile
 from tool_scripts.judge_bench.records import Batch, Judged, Ledger
 
 RELEASE_AN_HOUR = 424
-"""Evaluations an hour as in the released design, one after another, of 45 of the recorded candidates.
+"""Evaluations per hour of 45 recorded candidates in the released design, one after another.
 
 Measured on an NVIDIA H200 (``results/judge/README.md``).
 """
@@ -74,7 +74,7 @@ def latency(ledger: Ledger) -> Iterator[Figure]:
 
 
 def busy(ledgers: Sequence[Ledger]) -> Iterator[Figure]:
-    """Yield how much of the exclusive slot the GPU works."""
+    """Yield the share of the exclusive slot in which the GPU works."""
     verdicts: list[Judged] = []
     for ledger in ledgers:
         verdicts += ledger.verdicts()

@@ -1,4 +1,4 @@
-"""Every figure of a folder's state: for people, for programs, and for ``results/judge``."""
+"""All figures of a folder's state: for people, for programs, and for ``results/judge``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def of_folder(folder: Path) -> list[Figure]:
 
 
 def as_data(figures: Sequence[Figure]) -> dict[str, Any]:
-    """Return one object with every figure; the sessions stand once, figures name them by number."""
+    """Return one object with all figures; sessions are listed once, figures refer to them by number."""
     sessions: list[Session] = []
     rows = []
     for figure in figures:
@@ -82,7 +82,7 @@ def as_text(figures: Sequence[Figure]) -> str:
 
 
 def store(figures: Sequence[Figure], folder: Path) -> Path:
-    """Write ``<folder>/<gpu>.json`` (``cpu.json`` where nothing ran on a GPU), and return the file.
+    """Write ``<folder>/<gpu>.json`` (``cpu.json`` if nothing ran on a GPU), and return the file.
 
     Raises:
         UsageError: there are no figures, or they come from several GPU models.

@@ -1,4 +1,4 @@
-"""Split a search's billed input tokens by cause, and find the fewest that any order of kernels costs."""
+"""Split a search's billed input tokens by cause, and find the minimum over all orders of kernels."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _NUMBER = re.compile(r"\A(?:## Kernels so far\n)?### Kernel \d+\n")
 
 
 class Causes:
-    """Adds up the bill of one search in layout ``shared``, text by text; tokens as they are billed.
+    """Adds up the bill of one search in layout ``shared``, text by text, in billed tokens.
 
     Attributes:
-        billed: ``cached``: what is read from the cache, at a tenth. ``new``: kernels that the model had not
-            seen yet. ``forgotten``: kernels sent before, but so long ago that no cache keeps them.
-            ``again``: kernels that a cache may keep, but not behind what stands before them now (and what
-            the cache's step of 128 tokens leaves out). ``other``: all that is no kernel and not read.
-        least: what would be billed if all that was sent within the cache's lifetime were read, in any order.
+        billed: ``cached``: text read from the cache, at a tenth. ``new``: kernels that the model has not seen
+            yet. ``forgotten``: kernels sent so long ago that no cache keeps them. ``again``: kernels that a
+            cache may hold, but after other text than now (and the rest that the cache's step of 128 tokens
+            leaves out). ``other``: all other text that is not read from the cache.
+        least: the bill if all text sent within the cache's lifetime were read from it, in any order.
     """
 
     def __init__(self, lifetime_s: float) -> None:

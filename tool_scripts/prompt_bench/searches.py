@@ -41,7 +41,7 @@ CONFIG = RunConfig(preset="default", dtype_str="fp32")
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its plan, the kernels in view, the review where there was one, the other replies in order."""
+    """One step: its plan, the shown kernels, the review if there was one, the other replies in order."""
 
     plan: Plan
     shown: tuple[ShownKernel, ...]
@@ -82,7 +82,7 @@ class Facts(BaseModel):
 
 
 def facts_of(layout: Layout) -> JudgeFacts:
-    """Return what the prompts of a preset say about a judge with a GPU."""
+    """Return the facts about a judge with a GPU in the prompts of a preset."""
     ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), stored_facts().environment)
     return ours if layout == "shared" else replace(ours, shows_flags=False, tunes=False, environment=None)
 

@@ -1,7 +1,7 @@
-"""Environments of the benchmark: one answers a policy's steps as the model and the judge would.
+"""Environments of the benchmark, which answer a policy's steps instead of model and judge.
 
-It carries in ``Outcome.state`` whatever it must remember about a candidate. It never sees the tree, and the
-policy never sees ``true_speedup``.
+An environment keeps its memory of a candidate in ``Outcome.state``. It never sees the tree, and the policy
+never sees ``true_speedup``.
 """
 
 from __future__ import annotations
@@ -44,4 +44,4 @@ class Environment(Protocol):
         """Return an edit of the candidate ``parent``."""
 
     def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
-        """Return a new kernel, written in sight of the correct candidates ``context``."""
+        """Return a new kernel, written with the correct candidates ``context`` in view."""

@@ -58,8 +58,8 @@ def summary(race: Race, steps: int) -> dict[str, float | None]:
 def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dict[str, float | None]:
     """Return the relative gain of the mean shares after ``step`` steps, with its paired 95 % interval.
 
-    Seeds are drawn anew within each of ``groups`` (the environment of each seed), those of groups with a
-    single one among each other; both policies' together. None where the other policy gained nothing.
+    Seeds are resampled within each of ``groups`` (the environment of each seed), seeds of groups with a
+    single one among each other; both policies use the same seeds. None if the other policy gained nothing.
     """
     mine, other = ours.shares(step), theirs.shares(step)
     if not sum(other) > 0:
@@ -84,11 +84,11 @@ def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dic
 def in_flight_figures(
     alone: Race, several: Race, count: int, groups: Sequence[int], step: int = AT
 ) -> dict[str, Any]:
-    """Measure what ``count`` steps in flight bring and cost.
+    """Measure gain and cost of ``count`` steps in flight.
 
-    ``times_faster`` compares the simulated times at which both mean curves first reach the share that
-    ``alone`` has after ``step`` steps; None where ``several`` never gets there. ``loss_per_sample`` is what
-    is missing of that share after as many steps, with its paired 95 % interval (:func:`gain`).
+    ``times_faster`` compares the simulated times at which both mean curves first reach the share of ``alone``
+    after ``step`` steps; None if ``several`` never reaches it. ``loss_per_sample`` is the missing part of
+    that share after as many steps, with its paired 95 % interval (:func:`gain`).
     """
     target = alone.mean_share(step)
     alone_s, several_s = alone.time_to(target), several.time_to(target)

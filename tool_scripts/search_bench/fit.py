@@ -1,8 +1,8 @@
 """Tier A: fit to recorded trees, and compare policies on them.
 
-What is fitted is the share of lineages with a hidden ceiling: the one with which the simulated paper L2
-policy is nearest to the recorded mean curve. Few trees make a rough curve: of the shares that it hardly tells
-apart, the one is taken that reproduces best how much seldomer stalled lineages advance than fresh ones.
+The fitted parameter is the share of lineages with a hidden ceiling: with it the simulated paper L2 policy is
+nearest to the recorded mean curve. Few trees make a rough curve; of shares with nearly equal errors, the fit
+takes the one that best reproduces how much less often stalled lineages advance than fresh ones.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ SHARES = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
 RUNS_PER_TREE = 25
 LENGTH = 100
 ALIKE = 1.1
-"""Errors of mean curves up to this factor of the least are taken as equally good."""
+"""Errors of mean curves up to this factor times the smallest count as equal."""
 FIRST_SEED = 10**6
-"""Seeds of the fit, far from those that are reported."""
+"""Seeds of the fit, far from the reported ones."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Fit:
 
 
 def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, float]]:
-    """Return the fit to ``trees``, what it simulates, and the mean curve's error for each share tried."""
+    """Return the fit to ``trees``, its simulation, and the mean curve's error for each share tried."""
     recorded, hazard = mean_curve(trees, LENGTH), moves.stall_hazard(trees)
     tried = {share: Fit(tuple(trees), share).simulate() for share in SHARES}
     errors = {share: math.dist(recorded, found.curve) / math.sqrt(LENGTH) for share, found in tried.items()}
@@ -76,7 +76,7 @@ def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, f
 
 
 def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]:
-    """Fit to the trees of ``folder`` and compare; says how well the fit does.
+    """Fit to the trees of ``folder`` and compare policies; report the quality of the fit.
 
     Raises:
         ConfigError: the folder cannot be used.

@@ -1,13 +1,13 @@
-"""Tier B: real kernels. A step leads to a candidate that was timed on a GPU, with what was measured there.
+"""Tier B: real kernels. A step leads to a candidate that was timed on a GPU, and gets its measured times.
 
 The kernels, their times and their failures are real; the choice of the next candidate replaces the
 model, and :class:`Habits` has all its parameters.
 
-The stored table has lines of JSON, compressed: the first says what was timed with what, then comes a line
-for each structure of a shape, from plain ones to elaborate ones, which names its axes, and after it one for
-each of its candidates: the values along the axes, the slip, the status and, where that is ``ok``, the repeats
-in microseconds. An axis in capitals is a number (a block size, warps, stages), one in lower case is a
-structural detail. A slip is a mistake of the kind that models make, put on top of a right candidate.
+The stored table has compressed lines of JSON. The first describes the measurement. Then each structure of a
+shape, from plain to elaborate, has a line that names its axes, followed by a line for each of its candidates:
+the values along the axes, the slip, the status and, if that is ``ok``, the repeats in microseconds. An axis
+in capitals is a number (a block size, warps, stages), one in lower case is a structural detail. A slip is a
+typical mistake of models, added to a right candidate.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Value = int | str
 
 TABLE = Path(__file__).resolve().parents[2] / "results" / "search" / "kernel-table.jsonl.gz"
 LEAST_TOP = 1.1
-"""Shapes on which nothing beats torch by this much are left out: there is little gain to share."""
+"""Shapes on which nothing beats torch by this factor are left out, because there is little to gain."""
 EAGER = "eager"
 """The structure of the baselines."""
 SLIP_AXIS = "slip"
@@ -38,7 +38,7 @@ OK = "ok"
 
 @dataclass(frozen=True)
 class Timed:
-    """One candidate as it was measured: its status and, where that is ``ok``, its repeats."""
+    """One measured candidate: its status and, if that is ``ok``, its repeats."""
 
     structure: str
     choices: Mapping[str, Value]
@@ -47,7 +47,7 @@ class Timed:
 
     @property
     def slipped(self) -> bool:
-        """True for a right candidate with a mistake on top."""
+        """True for a right candidate with an added mistake."""
         return self.choices[SLIP_AXIS] != NO_SLIP
 
     @property
@@ -65,8 +65,8 @@ class Habits:
         repair_fails: share of edits of a failed kernel that fail again.
         large_fails: share of new kernels that fail when correct ones are shown.
         fresh_fails: share of new kernels that fail when none is shown.
-        numbers: share of edits that turn a number; the others turn a structural detail.
-        next_value: share of turned numbers that go to a neighbouring value; the others go to any value.
+        numbers: share of edits that change a number; the others change a structural detail.
+        next_value: share of changed numbers that move to a neighbouring value; the others move to any value.
         step: structures are listed from plain to elaborate; each step away from the best structure shown
             (from the plain end when none is) multiplies a structure's weight in a large step by this.
         repeated: a large step asks for a different structure; this multiplies the weight of those shown.
@@ -111,7 +111,7 @@ class KernelProblem:
         return max((self.speedup(timed) for timed in self.timed if timed.correct), default=0.0)
 
     def small(self, parent: Outcome, rng: Random) -> Outcome:
-        """Turn one number or detail of ``parent``, or repair it where it failed."""
+        """Change one number or detail of ``parent``, or repair it if it failed."""
         written: Written = parent.state
         if not written.got.correct:
             if rng.random() < self.habits.repair_fails:
@@ -175,13 +175,13 @@ class KernelProblem:
         return _nearest([timed for timed in pool if timed.choices[axis] == turned], start.choices, rng)
 
     def _written(self, meant: Timed, fails: float, rng: Random) -> Outcome:
-        """Write ``meant``, or a slip, so that the share ``fails`` of such steps fails."""
+        """Write ``meant`` or a slip of it, so that the share ``fails`` of such steps fails."""
         unfit = fmean(not timed.correct for timed in self._plain[meant.structure])
         slips = max(0.0, (fails - unfit) / (1 - unfit)) if unfit < 1 else 0.0
         return self._failed(meant, rng) if rng.random() < slips else self.arrive(meant, rng)
 
     def _failed(self, meant: Timed, rng: Random) -> Outcome:
-        """Fail on the way to ``meant``, or to the nearest correct candidate where that cannot work."""
+        """Fail near ``meant``, or near the nearest correct candidate if ``meant`` cannot work."""
         if not meant.correct:
             got = meant
             able = [timed for timed in self._plain[meant.structure] if timed.correct]

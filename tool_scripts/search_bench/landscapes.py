@@ -1,8 +1,8 @@
-"""Tier C: landscapes designed to mislead a policy, one family for each way to be misled.
+"""Tier C: landscapes designed to mislead a policy, one family for each way to mislead.
 
 A landscape has kinds of structure. A structure starts at some level (the logarithm of a speedup),
-climbs by small steps with some probability and size, and ends at a ceiling. A large step in sight of
-other kernels keeps the best one's kind of structure more often than not, else it draws one afresh.
+climbs by small steps with some probability and size, and ends at a ceiling. A large step that sees other
+kernels usually keeps the best one's kind of structure, else it draws one anew.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tool_scripts.search_bench.environment import Outcome
 
 JITTER = 0.01
 SLIP = 0.15
-"""Scales of changes that mean nothing, and of those for the worse, in levels."""
+"""Scales of meaningless changes and of changes for the worse, in levels."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Structure:
     """A way to write the kernel.
 
     Attributes:
-        share: weight with which a large step draws it.
+        share: its weight in draws of large steps.
         start: level of a first kernel of it.
         ceiling: level that it cannot pass.
         rise: probability that a small step climbs.
-        height: mean levels that it climbs then.
+        height: mean number of levels of such a climb.
     """
 
     share: float
@@ -40,7 +40,7 @@ class Structure:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a candidate stands; ``ceiling`` is its own lineage's, at most its structure's."""
+    """A candidate's position; ``ceiling`` is its lineage's, at most its structure's."""
 
     structure: Structure
     ceiling: float
@@ -53,13 +53,13 @@ class Landscape:
     """An environment of tier C, one family.
 
     Attributes:
-        structures: what large steps draw from.
+        structures: the choices of large steps.
         failure: probability that a step's candidate fails.
         worse: probability that a small step that does not climb loses speed.
         keep: probability that a large step keeps the structure of the best kernel shown.
         spread: lineages of one structure have ceilings from (1 - spread) of its ceiling to all of it.
         noise: standard deviation of the logarithm of a measured speedup.
-        lost: probability that a step has no result, whatever it tried.
+        lost: probability that a step has no result at all.
         straggler: probability that a model call takes eight times as long.
     """
 
@@ -79,7 +79,7 @@ class Landscape:
         return math.exp(max(structure.ceiling for structure in self.structures))
 
     def small(self, parent: Outcome, rng: Random) -> Outcome:
-        """Edit ``parent``, or repair it where it failed."""
+        """Edit ``parent``, or repair it if it failed."""
         place: Place = parent.state
         structure = place.structure
         level = place.base if place.level is None else place.level
@@ -95,7 +95,7 @@ class Landscape:
         return self._outcome(structure, place.ceiling, level, level, rng)
 
     def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
-        """Found a lineage: of the best shown kernel's structure, a little below it, or of another one."""
+        """Start a lineage: with the best shown kernel's structure, a little below it, or with another one."""
         best = max(context, key=lambda item: item.true_speedup, default=None)
         if best is not None and rng.random() < self.keep:
             structure = best.state.structure

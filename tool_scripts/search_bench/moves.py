@@ -1,4 +1,4 @@
-"""Steps of recorded trees: where each began and ended, and the best of its lineage."""
+"""Steps of recorded trees: start and end of each, and the best of its lineage."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from skill_memory.failure import lineages
 from tool_scripts.search_bench.traces import RecordedStep, RecordedTree
 
 ADVANCE = 0.05
-"""Levels by which a lineage's best has to grow to count as progress; timing noise is well below."""
+"""Levels by which a lineage's best must grow to count as progress; timing noise is far smaller."""
 TRIED = 3
-"""Nodes from which on a lineage's best level says something about its ceiling."""
+"""Number of nodes from which on a lineage's best level is informative about its ceiling."""
 DEFAULT_NOISE = 0.01
 
 
 @dataclass(frozen=True)
 class Move:
-    """A step from ``start`` to ``end`` (levels; None where it failed).
+    """A step from ``start`` to ``end`` (levels; None for a failure).
 
     ``stuck`` says that the step's lineage never advanced again, this step included.
     """
@@ -37,11 +37,11 @@ class Moves:
 
     Attributes:
         small: edits of correct kernels.
-        large: new kernels in sight of others; they start from the best of these.
-        fresh: ends of new kernels in sight of none.
-        first_repairs: ends of edits of failed kernels that descend from no correct one.
-        repaired: of edits of failed kernels, whether they worked.
-        lineages: the first and the best level of each lineage that was tried.
+        large: new kernels with others in view; they start from the best of these.
+        fresh: ends of new kernels with none in view.
+        first_repairs: ends of edits of failed kernels without a correct ancestor.
+        repaired: for each edit of a failed kernel, whether it worked.
+        lineages: the first and the best level of each lineage.
     """
 
     small: tuple[Move, ...]
@@ -104,8 +104,8 @@ def timing_noise(trees: Sequence[RecordedTree]) -> float:
 def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
     """Return how often a small step advances a lineage with headroom: just advanced, and stalled 4 times.
 
-    A lineage has headroom while its best is half a level below the tree's. Without hidden ceilings both
-    would be alike.
+    A lineage has headroom while its best is half a level below the tree's. Without hidden ceilings both would
+    be equal.
     """
     results: tuple[list[bool], list[bool]] = ([], [])
     for tree in trees:
@@ -118,7 +118,7 @@ def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
 
 
 def _walk(tree: RecordedTree) -> Iterator[tuple[RecordedStep, int, float | None, bool]]:
-    """Yield each step, the founder of its lineage, the lineage's best before it, whether it advances that."""
+    """Yield each step, its lineage's first step, the lineage's best before it, and whether it is better."""
     founder = lineages((step.id, step.kind, step.parent_id) for step in tree.steps)
     best: dict[int, float] = {}
     for step in tree.steps:

@@ -1,4 +1,4 @@
-"""The compared policies, and two simple ones that a search tree must beat."""
+"""The compared policies, including two simple ones that a tree search must beat."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Maker = Callable[[], Policy]
 
 
 def policies() -> Mapping[str, Maker]:
-    """Return a maker of a fresh policy for each name."""
+    """Return a function that makes a new policy, by name."""
     knobs = search_knobs(RunConfig(preset="default"))
     return {
         "best_of_n": lambda: build_policy("PS", PAPER_L2),
@@ -49,7 +49,7 @@ class Greedy(Policy):
 
 
 class Islands(Policy):
-    """Four greedy searches in turn; every tenth step of each begins anew in sight of all their bests."""
+    """Four greedy searches in turn; every tenth step of each starts anew with all their bests in view."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         mine = step % ISLANDS

@@ -5,8 +5,8 @@ the same kind whose starting level was near (the parent's for a small step, the 
 a large one): whether it failed, and how far it moved.
 
 Lineages have hidden ceilings. With probability ``ceiling_share`` a new lineage goes no further than a
-recorded one that had begun at a similar level. With the same probability a ceiling explains the small steps
-of a recorded lineage after its last advance; only otherwise they show how small steps move.
+recorded one that began at a similar level. With the same probability a ceiling explains the small steps of a
+recorded lineage after its last advance; otherwise they count as evidence of how small steps move.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from tool_scripts.search_bench.environment import Outcome
 from tool_scripts.search_bench.moves import Move, Moves
 
 NEIGHBOURS = 15
-"""Recorded small or large steps (weights added up) of which one is drawn."""
+"""Number of recorded small or large steps (sum of weights) from which one is drawn."""
 SIMILAR_LINEAGES = 8
 
 
 @dataclass(frozen=True)
 class State:
-    """A candidate: its lineage's ceiling, its level (None: failed), the level it was made from."""
+    """A candidate: its lineage's ceiling, its level (None: failed), the level from which it was made."""
 
     ceiling: float
     level: float | None
@@ -86,7 +86,7 @@ class RecordedProblem:
         self._lineages = moves.lineages or ((0.0, 0.0),)
 
     def small(self, parent: Outcome, rng: Random) -> Outcome:
-        """Edit ``parent``, or repair it where it failed; its lineage goes on."""
+        """Edit ``parent``, or repair it if it failed; its lineage continues."""
         state: State = parent.state
         if state.level is None:
             repaired = rng.random() < self._repair_rate
@@ -96,7 +96,7 @@ class RecordedProblem:
         return self._outcome(state.ceiling, None if move is None else state.level + move, state.level, rng)
 
     def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
-        """Found a lineage, from the best of ``context`` or from scratch."""
+        """Start a lineage, from the best of ``context`` or from scratch."""
         base = max((item.state.level for item in context if item.state.level is not None), default=None)
         if base is None or self._large is None:
             level = rng.choice(self._fresh)

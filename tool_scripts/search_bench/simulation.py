@@ -1,6 +1,6 @@
 """Searches on a simulated clock: model calls side by side, evaluations in turn on the GPUs.
 
-They are paired by seed: the same seed is the same problem and the same luck for every policy.
+They are paired by seed: with the same seed every policy has the same problem and the same luck.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Prices:
 
     Attributes:
         call_s: median seconds of a model call, whose logarithm is normal with ``call_sigma``.
-        evaluation_s: seconds of the GPU for an evaluation.
-        gpus: evaluations at a time.
+        evaluation_s: GPU seconds of an evaluation.
+        gpus: parallel evaluations.
         call_usd: dollars of a model call.
         gpu_hour_usd: dollars of an hour of a GPU that evaluates.
     """
@@ -45,7 +45,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Reached:
-    """Where a search stands after an observed step: simulated clock, dollars, true speedup of its best."""
+    """State of a search after an observed step: simulated clock, dollars, true speedup of its best."""
 
     time_s: float
     usd: float
@@ -69,7 +69,7 @@ class Simulation:
         self._usd = 0.0
 
     def run(self, steps: int) -> list[Reached]:
-        """Search for ``steps`` steps; one entry for each, in the order in which they were observed."""
+        """Search for ``steps`` steps; return an entry for each, in the order of observation."""
         events: list[tuple[float, int, bool, Plan]] = []
         reached: list[Reached] = []
         planned, now = 0, 0.0
@@ -90,7 +90,7 @@ class Simulation:
         return reached
 
     def recorded(self) -> tuple[RecordedStep, ...]:
-        """Return the steps as a recorded tree has them, in the order in which they were observed."""
+        """Return the steps in the form of a recorded tree, in the order of observation."""
         plans = [node.plan for node in self.policy.tree if node.parent is not None]
         found = [self._outcomes[plan.step] for plan in plans]
         return tuple(
@@ -118,7 +118,7 @@ class Simulation:
         return outcome
 
     def _evaluate(self, ready: float) -> float:
-        """Queue for a GPU; returns when the evaluation ends."""
+        """Queue for a GPU; return when the evaluation ends."""
         gpu = self._gpus.index(min(self._gpus))
         self._gpus[gpu] = max(ready, self._gpus[gpu]) + self.prices.evaluation_s
         self._usd += self.prices.evaluation_s / 3600 * self.prices.gpu_hour_usd
@@ -127,7 +127,7 @@ class Simulation:
 
 @dataclass(frozen=True)
 class Entry:
-    """One policy, with how many steps in flight."""
+    """One policy, and its number of steps in flight."""
 
     policy: str
     in_flight: int = 1
@@ -154,9 +154,9 @@ class Race:
         return fmean(run[step - 1].time_s for run in self.runs)
 
     def time_to(self, share: float) -> float | None:
-        """Return the seconds after which the mean curve first reaches ``share``; None where it never does.
+        """Return the seconds after which the mean curve first reaches ``share``; None if it never does.
 
-        A point of that curve is a number of steps: the mean share after them, at the mean time they took.
+        Each number of steps is a point of that curve: the mean share after them, at their mean time.
         """
         steps = range(1, min(map(len, self.runs)) + 1)
         return next((self.mean_time_s(step) for step in steps if self.mean_share(step) >= share), None)
@@ -174,7 +174,7 @@ class Call:
 
 
 def hold(environments: Sequence[Environment], entries: Sequence[Entry], call: Call) -> dict[Entry, Race]:
-    """Run every entry on every seed; seed n runs in the environment n modulo their number."""
+    """Run every entry on every seed; seed n uses environment n modulo their number."""
     work = [(entry, seed) for entry in entries for seed in call.seeds]
     run = partial(_run, environments, call)
     with ProcessPoolExecutor(call.jobs) as pool:

@@ -21,7 +21,7 @@ logger = logging.getLogger("bench_search")
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One node of a recorded tree; ``speedup`` and ``runtime_ms`` count where it is correct."""
+    """One node of a recorded tree; ``speedup`` and ``runtime_ms`` count if it is correct."""
 
     id: int
     parent_id: int
@@ -41,10 +41,10 @@ class RecordedStep:
 
 @dataclass(frozen=True)
 class RecordedTree:
-    """One problem's search, steps in the order in which they were made, the root left out.
+    """One problem's search: its steps in order, without the root.
 
-    ``top`` is the level that counts as the whole gain, 0 where nothing in it is correct and beats 1x;
-    ``file`` is the file's name without its endings.
+    ``top`` is the level that counts as the whole gain; 0 if no correct kernel beats 1x. ``file`` is the
+    file's name without its endings.
     """
 
     name: str
@@ -54,7 +54,7 @@ class RecordedTree:
     reference: str = ""
 
     def curve(self, length: int) -> list[float]:
-        """Return the share of the log-gain after 1 .. ``length`` steps; the last one holds on."""
+        """Return the share of the log-gain after 1 .. ``length`` steps; constant after the last step."""
         shares, best = [], 0.0
         for step in self.steps[:length]:
             best = max(best, step.level or 0.0)

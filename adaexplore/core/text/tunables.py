@@ -1,4 +1,4 @@
-"""Constants of a candidate that a config sweep may choose: ``TUNABLES`` and the constants that it names.
+"""Constants whose values a config sweep may choose: ``TUNABLES`` and the constants that it names.
 
 A candidate declares them at its top level, all as literals:
 

@@ -31,7 +31,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
         self.memory = LaunchMemory(())  # of the launch in progress
 
     def set_debug(self, debug: bool) -> None:
-        """Check assertions of the kernel or not, as the launch option ``debug`` says."""
+        """Check the kernel's assertions if the launch option ``debug`` is set."""
         self.options = replace(self.options, debug=debug)
 
     def __getattr__(self, name: str) -> Any:
@@ -66,18 +66,18 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
         return super().create_atomic_rmw(operation, ptr, val, mask, *policy)
 
     def create_ptr_to_int(self, src: Handle, dst_type: tl.dtype) -> Handle:
-        """Give a pointer's bits: the machine's address, which other launches understand too."""
-        self.memory.foreign_pointers = True  # distances between tensors can be made of such integers
+        """Return a pointer's bits: the machine's address, which is the same in all launches."""
+        self.memory.foreign_pointers = True  # such integers can give distances between tensors
         actual = Handle(self.memory.actual(src.data), src.dtype)
         return self.create_bitcast(actual, dst_type)
 
     def create_int_to_ptr(self, src: Handle, dst_type: tl.dtype) -> Handle:
-        """Reinterpret an integer as a pointer; from here on unknown addresses prove nothing."""
+        """Reinterpret an integer as a pointer; after this, unknown addresses prove nothing."""
         self.memory.foreign_pointers = True
         return self.create_bitcast(src, dst_type)
 
     def _located(self, pointers: Handle, mask: Array | Literal[True], action: str) -> Handle:
-        """Return the machine's pointers for an access by the kernel's; refuse where one is out of bounds."""
+        """Return the machine's pointers for an access by the kernel's; raise if one is out of bounds."""
         itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         return Handle(self.memory.locate(pointers.data, mask, itemsize, action), pointers.dtype)
 
@@ -162,7 +162,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
         data = np.full(ret_ty.shape, arg.data.reshape(-1)[0], dtype=arg.data.dtype)
         return Handle(data, arg.dtype.scalar)
 
-    # what the interpreter lacks or does otherwise
+    # operations that the interpreter lacks or treats differently
 
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, arguments: list[Handle], ret_type: tl.dtype, is_pure: bool
@@ -180,7 +180,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
             raise DeviceAssertionError(f"device assertion failed: {message}")
 
     def create_assume(self, condition: Handle) -> None:
-        """Refuse an assumption that does not hold: compiled code would be undefined."""
+        """Raise if an assumption does not hold: compiled code would be undefined."""
         if not condition.data.all():
             raise DeviceAssertionError("tl.assume does not hold")
 

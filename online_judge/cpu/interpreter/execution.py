@@ -1,4 +1,4 @@
-"""Executes compiled launches with Triton's interpreter on CPU memory."""
+"""Execute compiled launches with Triton's interpreter on CPU memory."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from online_judge.cpu.interpreter.rewriting import SUPPORT, rewrite
 from online_judge.cpu.patching import Patches
 
 Grid = tuple[int, int, int]
-# every namespace whose builtins a kernel can reach
+# all namespaces whose builtins a kernel can use
 _LANGUAGE = (tl, tl.core, tl.math, tl.tensor, cuda_libdevice, tl.core.tensor_descriptor_base)
 
 
 class Interpreter:
-    """Runs kernels program by program; one instance serves one simulation."""
+    """Runs kernels program by program; each simulation has its own."""
 
     def __init__(self) -> None:
         self._builder = CpuBuilder()
@@ -67,7 +67,7 @@ class Interpreter:
                 raise NotCheckedError(f"{failed}: {type(error).__name__}: {error}") from error
 
     def call(self, function: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
-        """Execute a ``@triton.jit`` function that a running kernel calls; RuntimeError where none runs."""
+        """Execute a ``@triton.jit`` function that a running kernel calls; RuntimeError if none runs."""
         if not self._running:
             raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
         return self._function(function)(*args, **kwargs)
@@ -121,7 +121,7 @@ class Interpreter:
             self._running = False
 
     def _language_replacements(self) -> tuple[list[tuple[object, str, object]], dict[int, object]]:
-        """Return what replaces the language's functions in a running kernel, by place and by identity."""
+        """Return replacements of the language's functions in a running kernel, by place and by identity."""
         replacements: list[tuple[object, str, object]] = []
         for module in _LANGUAGE:
             for name, member in inspect.getmembers(module, tl.core.is_builtin):
@@ -176,7 +176,7 @@ class _Support:
         }
 
     def assigned(self, value: object) -> object:
-        """Make a number that is assigned to a variable a tensor."""
+        """Turn a number assigned to a variable into a tensor."""
         value = reductions.plain(value)
         return self._semantic.to_tensor(value) if isinstance(value, bool | int | float) else value
 

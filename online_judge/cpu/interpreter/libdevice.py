@@ -13,7 +13,7 @@ Function = Callable[..., Array]
 
 
 def _torch(function: Callable[..., torch.Tensor]) -> Function:
-    """Make a function of torch one of NumPy arrays."""
+    """Turn a function of torch into one of NumPy arrays."""
 
     def call(*arrays: Array) -> Array:
         with torch._C.DisableTorchFunction():
@@ -128,10 +128,10 @@ def _unsigned(array: Array) -> Array:
 
 
 def equivalent(symbol: str) -> Function | None:
-    """Return the NumPy equivalent of a libdevice symbol such as ``__nv_tanhf``; None where there is none.
+    """Return the NumPy equivalent of a libdevice symbol such as ``__nv_tanhf``; None if there is none.
 
-    Results are numbers of any dtype, to be converted to the return type by the caller, or reinterpreted
-    as it where :func:`is_bit_cast`.
+    Results have any dtype: the caller converts them to the return type, or reinterprets the bits if
+    :func:`is_bit_cast`.
     """
     name = symbol.removeprefix("__nv_")
     for table in (_FAST, _PREDICATES, _INTEGER, _FLOAT):

@@ -1,4 +1,4 @@
-"""The addresses that a kernel sees, and which of them it may touch."""
+"""The addresses that a kernel sees, and those that it may access."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _ALIGNMENT = 64
 
 
 class LaunchMemory:
-    """The storages of a launch's tensor arguments, each in the middle of a wide window of its own.
+    """The storages of a launch's tensor arguments, each in the middle of its own wide address window.
 
-    A kernel gets addresses in these windows in place of the machine's. So what lies past the end of a
-    tensor is the same in every process, and never another tensor. Integers made of pointers hold the
-    machine's addresses, and so do pointers made of integers.
+    A kernel gets addresses in these windows instead of the machine's. So past the end of a tensor every
+    process sees the same, never another tensor. Integers made of pointers hold the machine's addresses, and
+    so do pointers made of integers.
     """
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -39,11 +39,11 @@ class LaunchMemory:
             begin, end = self._blocks[block]
             known.append((base, base + end - begin, (begin - base) % 2**64))
         self._starts, self._ends, self._shifts = np.array(known, dtype=np.uint64).reshape(-1, 3).T
-        # the kernel made pointers of integers: the known storages are not all that it may touch
+        # the kernel made pointers of integers: it may access other storages too
         self.foreign_pointers = False
 
     def place(self, pointer: int) -> int:
-        """Return the kernel's address for the machine's; unchanged where no storage is."""
+        """Return the kernel's address for the machine's; unchanged outside of all storages."""
         block = self._block_of(pointer)
         if block < 0 or pointer > self._blocks[block][1]:
             return pointer
@@ -61,8 +61,8 @@ class LaunchMemory:
     def locate(self, addresses: Array, mask: Array | Literal[True], itemsize: int, action: str) -> Array:
         """Return the machine's addresses for an access to elements of ``itemsize`` bytes.
 
-        Lanes where ``mask``, which broadcasts to ``addresses``, is False are not accessed. Raises
-        IllegalAccessError where another is outside of every storage, NotCheckedError if it may be there.
+        Lanes whose ``mask``, which broadcasts to ``addresses``, is False are not accessed. If another lane is
+        outside of every storage, raises IllegalAccessError, or NotCheckedError if it may be legal.
         """
         masked = mask is not True and not mask.all()
         active = addresses[np.broadcast_to(mask, addresses.shape)] if masked else addresses

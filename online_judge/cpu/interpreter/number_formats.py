@@ -18,7 +18,7 @@ _FP8 = {
 }
 
 Array = NDArray[Any]
-numpy_type = _get_np_dtype  # in which the interpreter stores a Triton type
+numpy_type = _get_np_dtype  # dtype in which the interpreter stores a Triton type
 
 
 def _to_bfloat16(values: Array) -> Array:
@@ -53,5 +53,5 @@ def encode(values: Array, scalar: tl.dtype) -> Array:
 
 
 def is_stored_as_bits(scalar: tl.dtype) -> bool:
-    """Return True where NumPy lacks the type, so that the interpreter stores its bit patterns."""
+    """Return True if NumPy lacks the type, so that the interpreter stores its bit patterns."""
     return scalar == tl.bfloat16 or scalar.name in _FP8

@@ -1,4 +1,4 @@
-"""Turns the source of a Triton function into plain Python that the interpreter can run.
+"""Turn the source of a Triton function into plain Python that the interpreter can run.
 
 The compiler gives Python constructs their own meaning: ``and`` on blocks is element-wise, loop
 variables are tensors, ``.value`` reads a constexpr. The rewritten function keeps that meaning.

@@ -1,1 +1,1 @@
-"""Whether outputs are right, and how precise."""
+"""Decide whether outputs are right, and how precise they are."""

@@ -1,4 +1,4 @@
-"""Outputs against expected outputs; only the evaluator calls this."""
+"""Compare outputs with expected outputs; only the evaluator calls this."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 """More than single precision loses, relative, in an error and its limit."""
 MAX_EXAMPLES = 5
 _CHANCE = 25.0
-"""A sample is wrong where a right output has one that is as bad less than once in exp(25) times."""
+"""A sample is wrong if a right output would give one this bad less than once in exp(25) times."""
 _SINGLE = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -34,14 +34,14 @@ def difference(
 ) -> Difference | None:
     """Return None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
-    A problem's own :class:`Tolerance` may let some elements be wrong, but none that is not finite. Of
-    elements that are ``sampled`` from an output as many more may be wrong as chance explains.
+    A problem's own :class:`Tolerance` may permit some wrong elements, but none that is not finite. If the
+    elements are ``sampled`` from an output, chance may add to the wrong ones.
 
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
     must be exactly where the expected output has them; elements that deviate there are ``nonfinite``.
-    A float8 may always be the neighbour of what is expected: its format says no more.
-    ``unit`` is by how much the absolute tolerance grows: for variants of the problem's own inputs by how
-    much larger the output is, for gradients see :meth:`online_judge.evaluator.reference.Reference.units`.
+    A float8 may always be the neighbour of the expected value: the format is that coarse.
+    ``unit`` is a factor on the absolute tolerance: for variants of the inputs how much larger the output is,
+    for gradients see :meth:`online_judge.evaluator.reference.Reference.units`.
     """
     left, right = got.reshape(-1), want.reshape(-1)
     if _is_clearly_equal(left, right, tolerance, unit):
@@ -81,7 +81,7 @@ def difference(
 
 
 def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, *, unit: float = 1.0) -> bool:
-    """Say whether :func:`difference` finds none; ``got`` may be a single element, which counts for all."""
+    """Return True if :func:`difference` finds none; a single element in ``got`` stands for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
     if isinstance(tolerance, Tolerance):
@@ -94,7 +94,7 @@ def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, 
 def without_permitted(
     got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, *, unit: float = 1.0
 ) -> torch.Tensor:
-    """Return an output that is right, with what is expected in place of its wrong elements."""
+    """Return an accepted output with its permitted wrong elements replaced by the expected ones."""
     fixed, right = got.clone().reshape(-1), want.to(got.device).reshape(-1)
     for start, part in _compared(fixed, right, tolerance, unit):
         places = part.bad.nonzero().reshape(-1) + start
@@ -113,7 +113,7 @@ def times(tolerance: float | Tolerance, factor: float) -> float | Tolerance:
 def _is_clearly_equal(
     left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float
 ) -> bool:
-    """Say in single precision, which is quick, that all elements are equal; False says nothing."""
+    """Check quickly, in single precision, that all elements are equal; False proves nothing."""
     if isinstance(tolerance, Tolerance) or right.dtype not in _SINGLE or not right.numel():
         return False
     factor = tolerance * (1 - _ROUNDING)
@@ -128,10 +128,10 @@ def _is_clearly_equal(
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of two tensors, compared: which elements are wrong, and absolute differences of finite ones.
+    """One compared part of two tensors: the wrong elements, and absolute differences of finite ones.
 
-    Elements that are ``odd`` are not finite where they should be, or should not be and are; those that are
-    ``both`` are finite on both sides. None for integers and booleans.
+    ``odd`` elements are finite on one side alone or differ in their infinity or NaN; ``both`` are finite on
+    both sides. None for integers and booleans.
     """
 
     bad: torch.Tensor
@@ -143,7 +143,7 @@ class _Part:
 def _compared(
     left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float
 ) -> Iterator[tuple[int, _Part]]:
-    """Compare part by part; gives the index of each part's first element too."""
+    """Compare part by part; yield the index of each part's first element too."""
     for start in range(0, right.numel(), _CHUNK):
         yield start, _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
 
@@ -166,7 +166,7 @@ def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float | Tolerance, uni
 
 
 def limits(want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> torch.Tensor:
-    """Return by how much each element of an output may be off."""
+    """Return the largest permitted error of each element."""
     if not isinstance(tolerance, Tolerance):
         return tolerance * unit + tolerance * want.abs()
     absolute, relative = tolerance.max_atol * unit, tolerance.max_rtol * want.abs()
@@ -175,7 +175,7 @@ def limits(want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> tor
 
 
 def _lets(tolerance: Tolerance, wrong: int, largest: float, total: int, *, sampled: bool) -> bool:
-    """Say whether so many wrong elements are within a problem's tolerance; ``largest`` is the worst error."""
+    """Return True if a problem's tolerance permits so many wrong elements, with this largest error."""
     if tolerance.max_error_cap is not None and largest > tolerance.max_error_cap:
         return False
     needed, right = tolerance.required_matched_ratio, (total - wrong) / total
@@ -185,8 +185,8 @@ def _lets(tolerance: Tolerance, wrong: int, largest: float, total: int, *, sampl
 def _surprise(share: float, expected: float) -> float:
     """Return the relative entropy of two shares.
 
-    By Chernoff's bound a sample of ``n`` has a share that is so far off with a probability of at most
-    ``exp(-n * surprise)``.
+    By Chernoff's bound a sample of ``n`` has a share this far off with a probability of at most ``exp(-n *
+    surprise)``.
     """
     parts = ((share, expected), (1.0 - share, 1.0 - expected))
     return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)
@@ -195,7 +195,7 @@ def _surprise(share: float, expected: float) -> float:
 def _some_wrong(
     left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float, wrong: int
 ) -> torch.Tensor:
-    """Return flat indices of wrong elements in rising order: all, or a random part where there are many."""
+    """Return flat indices of wrong elements in rising order: all, or a random part if there are many."""
     generator = torch.Generator().manual_seed(0)
     found: list[torch.Tensor] = []
     for start, part in _compared(left, right, tolerance, unit):

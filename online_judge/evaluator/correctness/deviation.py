@@ -1,4 +1,4 @@
-"""How far an output deviates from its oracle, measured in parts that fit into memory."""
+"""Measure how far an output deviates from its oracle, in parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, Error
 
 _CHUNK = 2**22
 _FINITE_CHUNK = 2**23
-_LARGE_EXPONENT = 400  # of a float64 whose square, summed over an output, may overflow
+_LARGE_EXPONENT = 400  # squares of float64 numbers from here on may overflow when summed over an output
 _TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
 
 
@@ -65,9 +65,9 @@ def _exponent(*sides: torch.Tensor) -> int:
 
 
 def _sums_of_finite(left: torch.Tensor, right: torch.Tensor) -> list[float]:
-    """Return what :func:`_sums` does where all elements are finite; else one of the sums is not.
+    """Return the same as :func:`_sums` if all elements are finite; else one of the sums is not finite.
 
-    It reads and writes a third of the memory.
+    It needs a third of the memory traffic.
     """
     sums = torch.zeros(5, dtype=torch.float64, device=right.device)
     tops = torch.zeros(2, dtype=torch.float64, device=right.device)
@@ -95,7 +95,7 @@ def _sums(left: torch.Tensor, right: torch.Tensor) -> list[float]:
         agree = finite | (a == narrow) | (torch.isnan(a) & torch.isnan(narrow))
         wide = torch.where(finite, b.to(torch.float64), 0.0)
         off = torch.where(finite, a.to(torch.float64), 0.0) - wide
-        if centre is None:  # sums about some element: a large mean must not swallow the spread
+        if centre is None:  # sums relative to one element, so that a large mean does not hide the spread
             centre = wide.sum() / finite.sum().clamp(min=1)
         about = torch.where(finite, wide - centre, 0.0)
         sums[0] += finite.sum()

@@ -1,4 +1,4 @@
-"""Other weights, and where the tolerance is loose other scales: the candidate must be right there as well."""
+"""Try a candidate with other weights and, if the tolerance is loose, at other scales."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from online_judge.evaluator.trials import Called, Trials, WrongValues
 from online_judge.protocol.endings import FarOff
 from online_judge.protocol.observations import StaleWeights
 
-# factors of weights and of inputs; the first pair alone where the tolerance is not loose. Inputs only shrink:
-# larger ones may leave the domain, as indices do
+# factors of weights and of inputs; without a loose tolerance only the first pair. Inputs only shrink: larger
+# ones, such as indices, may leave the domain
 _SCALES = ((1.0, 1.0), (2.0, 0.5), (0.5, 0.5))
-# an error of this share of the output's standard deviation is no rounding ...
+# an error above this share of the output's standard deviation is not rounding ...
 _FAR_OFF = 0.5
 # ... unless operands in bfloat16 cost nearly as much
 _BEYOND_HALF = 4.0
@@ -40,7 +40,7 @@ class _Draw:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one call shows: wrong by the tolerance; if far off, the error in units of the spread."""
+    """Result of one call: wrong by the tolerance or not; the error in units of the spread if far off."""
 
     wrong: WrongValues | None = None
     far_off: float | None = None
@@ -48,7 +48,7 @@ class _Found:
 
 @dataclass(eq=False)
 class Draws:
-    """Calls one candidate with weights that are changed in place.
+    """Call one candidate with weights that are changed in place.
 
     Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
     :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
@@ -66,7 +66,7 @@ class Draws:
         self._reference = self._problem.reference
 
     def run(self) -> list[StaleWeights]:
-        """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
+        """Make all draws; raise if outputs are wrong under weights that the candidate constructed itself."""
         found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self.loose else _SCALES[:1]:
             name = f"{self._job_name}:weights" if weights == 1.0 else f"{self._job_name}:weights:{weights:g}"
@@ -91,7 +91,7 @@ class Draws:
             return []
         found = self._call(draw, rival)
         if found.far_off is not None:
-            # weights of another seed are no stale ones, wherever the candidate prepares them
+            # weights constructed under another seed are not stale, wherever the candidate prepares them
             weights, seed = self._reference.redraw(draw.name)
             self._trials.construct(load=True, weights=weights, seed=seed)
             self._require_right(draw)
@@ -136,7 +136,7 @@ class Draws:
         return _Found(None if draw.is_scaled else wrong, far_off)
 
     def _without_permitted(self, called: Called) -> tuple[torch.Tensor, ...]:
-        """Return the outputs without elements that the problem's own tolerance lets be wrong."""
+        """Return the outputs with the wrong elements that the problem's own tolerance permits replaced."""
         tolerance, expected = self._reference.tolerance, called.expected.leaves
         if tolerance is None or not called.outputs:
             return called.outputs
@@ -147,7 +147,7 @@ class Draws:
         )
 
     def _far_off(self, draw: _Draw, outputs: Sequence[torch.Tensor], expected: trees.Tree) -> float | None:
-        """Return the largest error, in units of the spread, that is neither rounding nor a common factor."""
+        """Return the largest error, in units of the spread, beyond rounding and a common factor."""
         errors = [
             deviation.error(got, want)
             for got, want in zip(outputs, expected.leaves, strict=True)

@@ -18,7 +18,7 @@ _HARDLY = 4.0
 
 
 class Grading:
-    """Grades one call of a candidate; asks the reference for more only as far as that is needed."""
+    """Grade one call of a candidate; run the reference again only if needed."""
 
     def __init__(self, problem: Problem, inputs: list[object], trial: str, expected: trees.Tree) -> None:
         """Find the error of the reference: of ``expected``, what it makes of ``inputs`` as they are."""
@@ -72,7 +72,7 @@ class Grading:
                 limits[tier] = tiers.emulated_limit(strict, known)
                 if limits[tier].rms >= _HARDLY * strict.rms:
                     continue
-                self._emulated = False  # its products hardly count: others may be products as well
+                self._emulated = False  # rounding hardly counts: other products may exist
             limits[tier] = tiers.constant_limit(tier, strict, eager, own)
 
     def _lossy(self) -> list[Error] | None:

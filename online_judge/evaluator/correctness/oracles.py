@@ -1,4 +1,4 @@
-"""A module in another precision: a higher one, or with rounded operands, whose error a tier allows."""
+"""Run a module in another precision: a higher one, or one with rounded operands whose error a tier allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import MANTISSA_BITS, OracleKind
 
 _REFUSALS = (Exception, SystemExit)
-"""What a module raises that does not work in another precision than its own, which is no failure."""
+"""What a module may raise in a precision other than its own; this is no failure."""
 _DTYPES: dict[OracleKind, torch.dtype] = {"fp64": torch.float64, "fp32": torch.float32}
 _MATMUL = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 _DROPPED_BITS = 23 - MANTISSA_BITS["tf32"]  # of float32's mantissa
@@ -29,9 +29,9 @@ _OPERANDS = {
     **dict.fromkeys(("addmm_", "addmv_", "addbmm_", "baddbmm_"), (1, 2)),
     "convolution_backward": (0, 1, 2),  # the gradient of the output, input and weight: two products
 }
-# beside weights and inputs, in units of these and the outputs: what a forward call holds on its way
+# intermediate results of a forward call, in units of weights, inputs and outputs together
 _WORKING_SPACE = 3
-# two runs that differ by more than this share of the spread were drawn differently, not rounded
+# runs that differ by more than this share of the spread drew other numbers; rounding differs by less
 _DRAWN = 1e-3
 
 
@@ -46,7 +46,7 @@ def run(
 ) -> trees.Tree | None:
     """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
-    None where it refuses that precision, or memory does not suffice.
+    None if it refuses that precision or memory does not suffice.
     """
     dtype = _DTYPES[kind]
     if cuda and not _fits(model, inputs, dtype):
@@ -74,12 +74,12 @@ def run(
 
 
 def copied(inputs: list[object]) -> list[object]:
-    """Return the same inputs in memory of their own."""
+    """Return copies of the inputs."""
     return [trees.map_leaves(value, lambda leaf: leaf.detach().clone()) for value in inputs]
 
 
 def differ(first: trees.Tree, second: trees.Tree) -> bool:
-    """Say whether two runs of one module on one input differ by more than rounding."""
+    """Return True if two runs of one module on one input differ by more than rounding."""
     if first.signature() != second.signature():
         return True
     for one, other in zip(first.leaves, second.leaves, strict=True):
@@ -117,7 +117,7 @@ def _switched(*switches: tuple[object, str, bool]) -> Iterator[None]:
 
 
 def _fits(model: torch.nn.Module, inputs: list[object], dtype: torch.dtype) -> bool:
-    """Say whether the GPU has memory for a widened copy and its intermediate results."""
+    """Return True if the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
     need = sum(
         int(leaf.numel()) * int(dtype.itemsize if leaf.is_floating_point() else leaf.element_size())
@@ -128,7 +128,7 @@ def _fits(model: torch.nn.Module, inputs: list[object], dtype: torch.dtype) -> b
 
 
 def truncated(operand: torch.Tensor) -> torch.Tensor:
-    """Clear the bits of a float32 tensor that TF32 lacks, as ``tl.dot`` does; NaN and infinities stay."""
+    """Clear the bits of float32 that TF32 lacks, as ``tl.dot`` does; NaN and infinities stay."""
     bits = operand.contiguous().view(torch.int32)
     return ((bits >> _DROPPED_BITS) << _DROPPED_BITS).view(torch.float32)
 
@@ -141,11 +141,11 @@ ROUNDINGS: dict[Tier, Callable[[torch.Tensor], torch.Tensor]] = {"tf32": truncat
 
 
 def emulated(model: Callable[..., object], inputs: list[object], tier: Tier, seed: int) -> trees.Tree | None:
-    """Call ``model`` once on ``inputs``, which stay, its products in float32 with rounded operands.
+    """Call ``model`` once, its products in float32 with rounded operands; ``inputs`` stay unchanged.
 
     Tier ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16. ``seed`` is set
-    before the call; buffers may change. None where the call makes no product, or fails in this form (too
-    little memory, for example).
+    before the call; buffers may change. None if the call makes no product, or fails in this form (too little
+    memory, for example).
     """
     try:
         with torch.no_grad(), highest_precision(), _plain_kernels(), _Products(tier) as products:
@@ -181,7 +181,7 @@ class _Products(TorchDispatchMode):  # type: ignore[misc]
 
 @contextlib.contextmanager
 def _plain_kernels() -> Iterator[None]:
-    """Have attention and recurrent layers made of single products, which can be seen."""
+    """Have attention and recurrent layers run as single products, which can be intercepted."""
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:

@@ -1,4 +1,4 @@
-"""Where and how an output is wrong, in words: hints for repairing the kernel."""
+"""Describe where and how an output is wrong: hints for repairing the kernel."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LEAST = 3
 
 
 def describe(got: torch.Tensor, want: torch.Tensor, wrong: torch.Tensor, tolerance: float) -> str:
-    """Return a short phrase, empty where nothing stands out.
+    """Return a short phrase; empty if nothing stands out.
 
     ``wrong`` are flat indices of wrong elements, or of a random part of them, in rising order.
     """
@@ -60,7 +60,7 @@ def _is_transposed(
 
 
 def _of_places(wrong: torch.Tensor, shape: tuple[int, ...]) -> str:
-    """Find the first dimension along which wrong elements gather: at an end, at a distance, at the edge."""
+    """Find the first dimension along which wrong elements cluster: one tile, one stride, or the border."""
     total = math.prod(shape)
     inner, nearest, size_there = total, None, 1
     for dim, size in enumerate(shape):
@@ -83,7 +83,7 @@ def _of_places(wrong: torch.Tensor, shape: tuple[int, ...]) -> str:
 
 
 def _along(seen: torch.Tensor, size: int) -> str:
-    """Say what is special about these indices, all different and in rising order."""
+    """Describe the pattern of these indices, which are distinct and in rising order."""
     first, last, count = int(seen[0]), int(seen[-1]), int(seen.numel())
     run = last - first + 1
     if count == size:

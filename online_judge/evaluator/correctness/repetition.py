@@ -1,4 +1,4 @@
-"""Equal calls of one candidate, compared with each other."""
+"""Compare equal calls of one candidate with each other."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from online_judge.protocol.precision import Error, Limit
 
 REPEATS = 3
 """Equal calls after the first one."""
-# of a kernel whose outputs are wrong: what rounding in another order does not explain
+# for a kernel with wrong outputs: more than rounding in another order explains
 _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 
 def repeat(trials: Trials, name: str, first: Called) -> tuple[Called, EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
-    Outputs may differ from the first ones as far as the precision that these reach allows, else
-    CandidateFailed is raised. Returns the first repeated call, and whether bits differ.
+    Outputs may differ from the first ones as far as the precision of these allows, else CandidateFailed is
+    raised. Return the first repeated call, and whether bits differ.
     """
     repeated = first
     largest: float | None = None
@@ -48,7 +48,7 @@ def repeat(trials: Trials, name: str, first: Called) -> tuple[Called, EqualCalls
 
 
 def diagnosed(trials: Trials, name: str, wrong: WrongValues) -> CandidateFailed:
-    """Return the failure of the call ``name``, or that equal calls differ."""
+    """Return the failure of the call ``name``, or a failure because equal calls differ."""
     limits = [_WRONG_LIMIT] * len(wrong.outputs)
     units = [deviation.error(leaf, leaf) for leaf in wrong.expected.leaves]
     for _ in range(REPEATS):
@@ -71,9 +71,9 @@ def _compare(
     limits: Sequence[Limit],
     units: Sequence[Error],
 ) -> list[Error]:
-    """Return how far outputs differ from those of the first call; raise where that is over a limit.
+    """Return how far outputs differ from those of the first call; raise if that exceeds a limit.
 
-    ``units`` have the spread of each expected output: that of the first call may be nothing but rounding.
+    ``units`` hold the spread of each expected output; the spread of the first call may be mere rounding.
     """
     found = []
     for one, other, limit, unit in zip(again, first, limits, units, strict=True):

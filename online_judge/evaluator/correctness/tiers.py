@@ -1,20 +1,20 @@
-"""How precise an output is: its error against an oracle, beside the error of PyTorch's own.
+"""Grade the precision of an output: its error against an oracle, compared with PyTorch's own error.
 
-Errors are measured in units of the oracle's spread (its standard deviation), so that an output of
-small variation cannot hide them. What an error is compared with:
+Errors are measured in units of the oracle's spread (its standard deviation), so that an output of small
+variation cannot hide them. Errors are compared with these estimates:
 
 * summing ``n`` terms one after another in a precision of unit ``ulp`` gives a relative error of about
-  ``0.12 * ulp * sqrt(n)`` where rounding errors are independent (Higham, Accuracy and Stability of
+  ``0.12 * ulp * sqrt(n)`` if rounding errors are independent (Higham, Accuracy and Stability of
   Numerical Algorithms, 2nd ed., section 2.8 and chapter 4; the factor is the root mean square of one
   rounding, 0.72 / sqrt(12) ulp, over a growing partial sum); tree sums stay below that;
 * rounding both operands of a product to ``t`` bits of mantissa gives a relative error of each product
   of about ``0.6 * 2**-t`` and, where the terms of a sum have random signs, of the whole sum: 2.9e-4
   for TF32 (10 bits) and 2.3e-3 for bfloat16 (7 bits);
-* hardware that drops bits in place of rounding shrinks each product by about ``0.7 * 2**-t`` besides:
-  that is a common factor of the output, no noise.
+* hardware that drops bits instead of rounding also shrinks each product by about ``0.7 * 2**-t``: this is
+  a common factor of the output, not noise.
 
 Tiers ``tf32`` and ``half`` allow 1.3 times the error of the reference with the operands of its products
-rounded, see :mod:`online_judge.evaluator.correctness.oracles`; the constants here apply where that is
+rounded, see :mod:`online_judge.evaluator.correctness.oracles`; the constants here apply if that is
 impossible.
 
 Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.
@@ -32,16 +32,16 @@ from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, TIERS, Error, 
 
 OracleKind = Literal["fp64", "fp32"]
 
-# the error relative to eager's own that still is the same precision
+# an error up to this many times eager's own counts as the same precision
 _MARGIN = 4.0
-# the same where eager's result is rounding noise itself, which another order of operations makes differ more
+# the same if eager's result is itself rounding noise, which varies more with the order of operations
 _NOISE_MARGIN = 64.0
 _NOISE = 0.1
-# floors of strict, in ulp of a typical element; a sum of n terms may have sqrt(n) / _STEPS
+# floors of strict, in ulp of a typical element; for a sum of n terms sqrt(n) / _STEPS
 _SINGLE_FLOOR = 4.0
 _HALF_FLOOR = 0.25
 _STEPS = 20.0
-# an oracle in single precision has an error of its own, but beside the spacing of float8 none
+# an oracle in single precision has an error of its own; it is negligible beside the spacing of float8
 _SINGLE_ORACLE = 4.0
 _FLOAT8_ULP = 2**-4
 # the largest of many normal errors, in units of their root mean square
@@ -51,13 +51,13 @@ EMULATION_MARGIN = 1.3
 
 
 MANTISSA_BITS: dict[Tier, int] = {"tf32": 10, "half": 7}
-"""Of the operands of an emulated reference: TF32 and bfloat16."""
-# largest noise and drift of one product, where the reference cannot be emulated
+"""Bits of the operands of an emulated reference: TF32 and bfloat16."""
+# largest noise and drift of one product, if the reference cannot be emulated
 _CONSTANTS: dict[Tier, tuple[float, float]] = {"tf32": (1e-3, 3e-3), "half": (1e-2, 2e-2)}
 
 
 def stated(sets: int) -> PrecisionTest:
-    """Return the test of the first ``sets`` input sets in numbers, for clients."""
+    """Return the numbers of the precision test of the first ``sets`` input sets, for clients."""
     return PrecisionTest(
         sets=sets,
         strict_times=_MARGIN,
@@ -86,8 +86,8 @@ def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64
 def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
     """Return 1.3 times the largest of the errors of emulated references, and no less than ``strict``.
 
-    Truncated operands shrink every product, and a chain of products adds that up, while rounding to
-    bfloat16 averages out: what no common factor explains has a limit of its own.
+    Truncated operands shrink every product, and a chain of products adds this up, while rounding to bfloat16
+    averages out. So the part that no common factor explains has its own limit.
     """
     found = list(errors)
     return Limit(
@@ -98,10 +98,10 @@ def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
 
 
 def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None = None) -> Limit:
-    """Return the limit of a tier where the reference cannot be emulated.
+    """Return the limit of a tier if the reference cannot be emulated.
 
     It allows the rounding of the operands of one product, or twice what PyTorch itself loses: ``eager`` is
-    the error of the reference with TF32 off, ``lossy`` with TF32 on, where known.
+    the error of the reference with TF32 off, ``lossy`` with TF32 on, if known.
     """
     most = lossy or NO_ERROR
     noise, drift = _CONSTANTS[tier]
@@ -113,9 +113,9 @@ def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None 
 
 
 def reached(candidate: Error, eager: Error, limits: Limits) -> Tier:
-    """Return the strictest tier whose limit allows the candidate's error; ``legacy`` where none does.
+    """Return the strictest tier whose limit allows the candidate's error; ``legacy`` if none does.
 
-    More elements that are finite on one side alone than with the reference (``eager``) cost every tier.
+    No tier is reached if more elements than with the reference (``eager``) are finite on one side only.
     """
     if candidate.odd > eager.odd:
         return "legacy"

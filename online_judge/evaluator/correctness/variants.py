@@ -1,4 +1,4 @@
-"""Other inputs and other weights for a problem: no kernel may live off one distribution or off one result."""
+"""Make other inputs and weights for a problem, to find kernels that fit one distribution or result only."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from online_judge.common.modules import widened
 
 Name = Literal["scaled", "shifted", "tied"]
 
-# share of elements at an output's largest or smallest value from which on it is saturated
+# an output is saturated if this share of its elements is at its largest or smallest value
 _SATURATED = 0.9
-# share of exact zeros from which on they are structure (a triangle, a mask)
+# from this share on, exact zeros are structure (a triangle, a mask)
 _STRUCTURAL = 0.02
 _SAMPLE = 2**22
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 # how far weights move, relative to themselves, besides changing places
 _JITTER = 0.1
-# of weights of so few elements each moves by this factor
+# if a weight has this few elements, each changes by this factor
 _FEW, _FAR = 16, 1.6
 # elements of a weight that is zero everywhere, such as a new bias
 _FROM_ZERO = 0.05
@@ -49,9 +49,9 @@ class Variant:
     def apply(self, inputs: list[object], generator: torch.Generator) -> list[object]:
         """Return new inputs; ``generator``, of the CPU, decides how far they move.
 
-        Integers, booleans and floating tensors of whole numbers (labels, masks, empty states) stay, and so
-        do NaN and infinities. What was not negative, or within [0, 1], remains so; zeros that are part of a
-        tensor's structure remain zero.
+        Integers, booleans and floating tensors of whole numbers (labels, masks, empty states) stay, and so do
+        NaN and infinities. Tensors without negative elements, or within [0, 1], keep that domain; zeros that
+        are part of a tensor's structure stay zero.
         """
         draw = float(torch.rand((), generator=generator))
 
@@ -102,10 +102,10 @@ def shrunk(inputs: list[object], factor: float) -> list[object]:
 
 
 def usable(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) -> bool:
-    """Say whether the reference's outputs on a variant still mean something, beside the original ones.
+    """Return True if the reference's outputs on a variant still mean something.
 
-    They do not where one is not finite where the original is, or is saturated: nearly all of it at its
-    largest or smallest value, and more of it than in the original.
+    They do not if an element is not finite where the original is, or if an output is saturated: nearly all of
+    it, and more than in the original, is at its largest or smallest value.
     """
     for made, first in zip(map(widened, outputs), map(widened, original), strict=True):
         if made.shape != first.shape:
@@ -122,7 +122,7 @@ def usable(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) ->
 def units(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) -> tuple[float, ...]:
     """Return how much larger each output of a variant is; at least 1.
 
-    An absolute tolerance must grow by it: ten times the inputs have ten times the rounding errors.
+    The absolute tolerance grows with it: inputs ten times as large have ten times the rounding errors.
     """
     return tuple(
         max(size(made) / (size(first) or 1.0), 1.0) for made, first in zip(outputs, original, strict=True)
@@ -139,11 +139,11 @@ def rounded(leaf: torch.Tensor) -> torch.Tensor:
 
 
 def _look(leaf: torch.Tensor) -> _Look | None:
-    """Look at an input; None for what is to stay as it is."""
+    """Describe an input; None if it must stay as it is."""
     if not leaf.is_floating_point() or not leaf.numel():
         return None
     flat = leaf.reshape(-1)
-    if flat.numel() > _SAMPLE:  # every k-th element and both ends, which decide the domain
+    if flat.numel() > _SAMPLE:  # every k-th element, and the extremes, which decide the domain
         flat = torch.cat([flat[:: -(-flat.numel() // _SAMPLE)], torch.stack(list(flat.aminmax()))])
     finite = flat[torch.isfinite(flat)].to(torch.float64)
     if not finite.numel() or bool((finite == finite.round()).all()):
@@ -172,7 +172,7 @@ def size(leaf: torch.Tensor) -> float:
 def other_weights(
     weights: dict[str, torch.Tensor], parameters: set[str], device: str, seed: int, scale: float = 1.0
 ) -> dict[str, torch.Tensor]:
-    """Return ``weights`` on ``device``, elements of floating ones moved and changed by up to a tenth or so.
+    """Return ``weights`` on ``device``, floating ones with elements permuted and changed by about a tenth.
 
     Signs move with their elements, so that positive weights stay positive. Running statistics stay, and
     buffers (all but ``parameters``) that hold infinities or whole numbers alone (masks, indices). All that
@@ -192,7 +192,7 @@ def other_weights(
             continue
         draw = float(torch.rand((), generator=generator, device=device))
         factor = 1 + _JITTER * (draw - 0.5)
-        if old.numel() <= _FEW:  # moving elements about changes little
+        if old.numel() <= _FEW:  # a permutation changes little
             factor = _FAR if draw < 0.5 else 1 / _FAR
         moved = old.reshape(-1).roll(shift).reshape(old.shape)
         fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(scale * factor)).to(value.dtype)

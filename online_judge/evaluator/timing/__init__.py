@@ -1,1 +1,1 @@
-"""How fast a candidate is beside its reference."""
+"""Time a candidate beside its reference."""

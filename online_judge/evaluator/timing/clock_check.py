@@ -1,9 +1,9 @@
-"""Whether the times that a candidate process claims fit the evaluator's own clock.
+"""Check the times that a candidate process claims against the evaluator's own clock.
 
-A block's wall time, from the order to the answer, is the evaluator's. The claimed times must fill it: what
-they leave open, and what lies between the calls, must be what it is for the reference, which goes through the
-same code with the same flushes and copies. Hidden work has nowhere to go: its outputs must have been copied
-before the next call, and the whole block must be done before the answer.
+The evaluator measures a block's wall time, from the order to the answer. The claimed times must fill it: the
+rest, and the gaps between calls, must be as long as in the reference's blocks, which run the same code with
+the same flushes and copies. So work cannot hide: outputs must be copied before the next call, and the whole
+block must be done before the answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from online_judge.common.timing import Block
 RATIO = 1.3
 """Two clocks may disagree by this factor."""
 SLACK_MS = 0.8
-"""Open time of a block that needs no explanation: messages, a descheduled process."""
+"""Unexplained time that a block may have: messages, a descheduled process."""
 TAIL_SLACK_MS = 0.3
 LAUNCH_SLACK_MS = 0.03
 GRAPH_SLACK_MS = 0.008
@@ -38,11 +38,12 @@ class Observed:
 
 @dataclass(frozen=True)
 class Clocks:
-    """What both clocks say of the candidate's blocks; medians in milliseconds.
+    """Both clocks' times of the candidate's blocks; medians in milliseconds.
 
     Attributes:
-        claimed_ms: the calls of a block by their events.
-        wall_ms: the same by the evaluator's clock, less what the reference's blocks take besides calls.
+        claimed_ms: of the calls of a block, by their events.
+        wall_ms: of the same calls, by the evaluator's clock, less the time that the reference's blocks
+            take besides calls.
         tail_ms: how much longer the device works after a block than after the reference's.
     """
 
@@ -54,10 +55,10 @@ class Clocks:
     def of(
         cls, candidate: Sequence[Observed], reference: Sequence[Observed], copy_extra_ms: float = 0.0
     ) -> Clocks:
-        """Compare what marked blocks claim with the wall clock.
+        """Compare the claims of marked blocks with the wall clock.
 
-        The reference's blocks, of the same flushes and output sizes, are the measure; ``copy_extra_ms`` is
-        how much longer copying the candidate's outputs of one call takes.
+        The reference's blocks, with the same flushes and output sizes, show the time besides calls;
+        ``copy_extra_ms`` is how much longer it takes to copy the candidate's outputs of one call.
         """
         open_ms = statistics.median(seen.open_ms for seen in reference)
         gaps = [gap for seen in reference for gap in seen.block.gaps]
@@ -78,18 +79,18 @@ class Clocks:
 
     @property
     def runs_on(self) -> bool:
-        """Whether the device works on when the timed stream is done."""
+        """Whether the device works on after the timed stream is done."""
         return self.tail_ms > max((RATIO - 1) * self.claimed_ms, TAIL_SLACK_MS)
 
 
 def launch_bound(gpu_ms: float, wall_ms: float, copy_ms: float = 0.0) -> bool:
-    """Say whether calls, with copied outputs, take longer on the wall than their GPU time explains.
+    """Return True if calls, with copied outputs, take longer on the wall than their GPU time explains.
 
-    ``copy_ms``, of copying the outputs of a call, is not known exactly beside other work.
+    ``copy_ms``, the time to copy the outputs of a call, is not exact beside other work.
     """
     return wall_ms - copy_ms > RATIO * gpu_ms + COPY_SLACK * copy_ms + LAUNCH_SLACK_MS
 
 
 def confirmed(gpu_ms: float, graph_ms: float, copy_ms: float = 0.0) -> bool:
-    """Say whether the wall time in a replayed graph, in which the host has no part, confirms the GPU time."""
+    """Return True if the wall time of a replayed graph, without the host's share, confirms the GPU time."""
     return graph_ms - copy_ms <= RATIO * gpu_ms + COPY_SLACK * copy_ms + GRAPH_SLACK_MS

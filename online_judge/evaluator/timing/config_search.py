@@ -1,7 +1,7 @@
-"""Which configurations of a candidate a sweep tries next: a few spread ones, then neighbours of the fastest.
+"""Choose the configurations that a sweep tries next: a few spread out, then neighbours of the fastest.
 
-Coordinate descent from the fastest ones. A neighbour differs in one tunable, by one step where the choices
-are numbers. Uses what was measured so far and nothing else; imports no torch.
+This is coordinate descent from the fastest ones. A neighbour differs in one tunable, by one step if its
+choices are numbers. The choice depends only on the times so far; imports no torch.
 """
 
 from __future__ import annotations
@@ -13,37 +13,37 @@ from adaexplore.core.text.tunables import Tunable, count
 from online_judge.protocol.config_sweep import DECLARED
 
 FIRST = 12
-"""Configurations that are tried before anything is known, the declared one among them."""
+"""Configurations that are tried first, the declared one among them."""
 MOST = 64
-"""Configurations that one sweep tries."""
-_STARTS = 4  # of the fastest, whose neighbours are all tried before the search ends
-_CLOSE = 1.3  # a start takes at most so many times as long as the fastest
-_DRAWN = 512  # places among which the first ones are chosen
+"""Most configurations that one sweep tries."""
+_STARTS = 4  # number of fastest ones whose neighbours are all tried before the search ends
+_CLOSE = 1.3  # a starting point takes at most this many times as long as the fastest
+_DRAWN = 512  # combinations from which the first ones are chosen
 
 Place = tuple[int, ...]
-"""For each tunable a position among its sorted choices."""
+"""For each tunable the index of its value among the sorted choices."""
 
 
 class ConfigSearch:
-    """Chooses by number: see :func:`adaexplore.core.tunables.combination`."""
+    """Chooses configurations by number, see :func:`adaexplore.core.text.tunables.combination`."""
 
     def __init__(self, tunables: Sequence[Tunable], left_out: Sequence[int] = ()) -> None:
-        """Choose none of ``left_out``."""
+        """Never choose a number in ``left_out``."""
         self._tunables = tunables
         self._left_out = left_out
         self._axes = [_Axis(tunable) for tunable in tunables]
         self._declared = tuple(axis.declared for axis in self._axes)
         self._chosen = {DECLARED, *left_out}
         if all(tunable.declared in tunable.choices for tunable in tunables):
-            self._chosen.add(self._number(self._declared))  # the same one by another number
+            self._chosen.add(self._number(self._declared))  # the declared one under its other number
 
     def first(self) -> list[int]:
-        """Return those to begin with, the declared one first."""
+        """Return the first configurations, the declared one first."""
         declared = [] if DECLARED in self._left_out else [DECLARED]
         return declared + self._spread(FIRST - len(declared))
 
     def next(self, ms: Mapping[int, float], most: int) -> list[int]:
-        """Return up to ``most`` neighbours of the fastest of ``ms``; none where all have been tried."""
+        """Return up to ``most`` untried neighbours of the fastest of ``ms``; empty if all have been tried."""
         if not ms:
             return self._spread(most)
         found: list[int] = []
@@ -56,7 +56,7 @@ class ConfigSearch:
         return found
 
     def _spread(self, most: int) -> list[int]:
-        """Return up to ``most`` that use each choice of a tunable about equally often and are far apart."""
+        """Return up to ``most`` far apart ones that use each choice of a tunable about equally often."""
         total = count(self._tunables)
         drawn = [self._place(n + 1) for n in random.Random(0).sample(range(total), min(total, _DRAWN))]
         spread = list({self._place(number): None for number in sorted(self._chosen)})
@@ -109,7 +109,7 @@ class ConfigSearch:
 
 
 class _Axis:
-    """The choices of one tunable, sorted where they are numbers."""
+    """The choices of one tunable, sorted if they are numbers."""
 
     def __init__(self, tunable: Tunable) -> None:
         choices, declared = tunable.choices, tunable.declared
@@ -125,7 +125,7 @@ class _Axis:
         self.declared = self.positions[place]
 
     def beside(self, position: int) -> list[int]:
-        """Return the positions of neighbours; of choices that are no numbers, all others."""
+        """Return the positions of neighbours; if the choices are not numbers, all others."""
         if self._ordered:
             return [each for each in (position + 1, position - 1) if 0 <= each < self.size]
         return [each for each in range(self.size) if each != position]

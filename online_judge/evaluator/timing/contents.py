@@ -1,4 +1,4 @@
-"""Contents of timed inputs, made of a few draws of ``get_inputs``: no floating content comes twice."""
+"""Make contents of timed inputs from a few draws of ``get_inputs``; no floating content comes twice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CHUNK_BYTES = 2**29
 
 
 class Contents:
-    """Fills argument lists with contents that they never had.
+    """Fills argument lists with contents that they never had before.
 
     Each element of a floating tensor is what stands in its place in one of the draws, chosen at random
     element by element. All other tensors of an argument list are those of one draw, so that indices fit
@@ -25,7 +25,7 @@ class Contents:
     """
 
     def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
-        """``drawn`` has the draws of each tensor, flat in the order of memory, all on one device."""
+        """``drawn`` holds the draws of each tensor, flat in memory order, all on one device."""
         self._drawn = drawn
         self._rng = rng
         self._blends = False

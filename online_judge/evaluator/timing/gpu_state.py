@@ -18,9 +18,9 @@ _SMI_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 
 
 def snapshot(visible_device: str) -> GpuState | None:
-    """Return the state of a GPU, given by number or UUID; None where it cannot be read.
+    """Return the state of a GPU, given by number or UUID; None if it cannot be read.
 
-    A few milliseconds with the package nvidia-ml-py, some hundred through ``nvidia-smi`` without it.
+    Takes a few milliseconds with the package nvidia-ml-py, some hundred through ``nvidia-smi``.
     """
     nvml = _nvml()
     if nvml is None:
@@ -34,7 +34,7 @@ def snapshot(visible_device: str) -> GpuState | None:
 
 @cache
 def _nvml() -> ModuleType | None:
-    """Return the initialised NVML bindings; None where there are none."""
+    """Return the initialised NVML bindings; None if there are none."""
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -56,7 +56,7 @@ def _handle(nvml: ModuleType, device: str) -> object:
 
 def _from_nvml(nvml: ModuleType, device: str) -> GpuState:
     handle = _handle(nvml, device)
-    name = "nvmlDeviceGetCurrentClocksEventReasons"  # the older bindings know only the other one
+    name = "nvmlDeviceGetCurrentClocksEventReasons"  # older bindings have only the other function
     reasons = getattr(nvml, name, None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     return GpuState(
         sm_mhz=int(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)),
@@ -75,7 +75,7 @@ def _from_smi(device: str) -> GpuState | None:
             sm, memory, temperature, power, active = "".join(answer[:1]).split(",")
             processes = len(_smi(device, "--query-compute-apps=pid"))
             return GpuState(int(sm), int(memory), int(temperature), float(power), int(active, 16), processes)
-        except ValueError:  # no answer, or such as [N/A]
+        except ValueError:  # no answer, or [N/A]
             continue
     return None
 

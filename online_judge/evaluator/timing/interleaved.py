@@ -1,10 +1,9 @@
 """Interleaved timing of a candidate and its reference: rounds of blocks, one side after the other.
 
-In each round the candidate gets ready, the evaluator writes fresh contents into the shared inputs, says go,
-and takes its own time until the answer. Every output of the block lies in the evaluator's memory by then;
-elements of each at hidden places, and some whole outputs, are compared with what the reference makes of the
-same inputs in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to
-be kept.
+In each round the candidate gets ready, the evaluator writes fresh contents into the shared inputs, sends GO,
+and measures the time until the answer. By then every output of the block is in the evaluator's memory.
+Elements at hidden places of each output, and some whole outputs, are compared with the reference's outputs
+for the same inputs. Outputs are compared after the timing, unless they are too large to keep.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
 _KEPT_BYTES = 4 * 2**30
-"""Most of whole outputs that are kept until the GPU is free again; larger ones are compared at once."""
+"""Most bytes of whole outputs that are kept until after the timing; larger ones are compared at once."""
 _EARLY_ROUNDS = 2
 _CLEARLY = 1.1
-"""What the upper end of a speedup's interval is multiplied by before it counts as below another speedup."""
+"""A speedup is clearly below another one if the upper end of its interval times this factor is below it."""
 _PLAIN_ROUNDS = 2
-_POSSIBLE_MS = (1e-4, 1e9)  # what a call can take
+_POSSIBLE_MS = (1e-4, 1e9)  # possible times of a call
 _GRAPH_ROUNDS = 3
 
 
 @dataclass
 class Side:
-    """What one side's blocks gave, an entry a round; milliseconds."""
+    """Times of one side's blocks in milliseconds, one entry for each round."""
 
     calls: list[list[float]] = field(default_factory=list)
     seen: list[Observed] = field(default_factory=list)
@@ -70,7 +69,7 @@ class Side:
 
     @property
     def forward_ms(self) -> float | None:
-        """Median of the forward passes; None where calls run no backward passes."""
+        """Median of the forward passes; None if calls run no backward passes."""
         return statistics.median(self.forwards) if self.forwards else None
 
     @property
@@ -96,14 +95,14 @@ class Side:
 
 @dataclass
 class Outcome:
-    """What the interleaved timing found.
+    """Result of the interleaved timing.
 
     Attributes:
         candidate: its times.
         reference: the baseline's.
         observations: what is wrong with the candidate's timed outputs or calls.
         copy_ms: wall time of copying one call's outputs.
-        quiet: whether the GPU had been left by all others.
+        quiet: whether nobody else used the GPU.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
         spent_s: seconds by part: warm-up, marked, plain and graph rounds.
         stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
@@ -127,17 +126,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Audit:
-    """Outputs of both sides on the same inputs, for later; of one call, or elements of all of a round."""
+    """Outputs of both sides on the same inputs, to compare later: of one call, or elements of a round."""
 
     round: int
     call: int | None
     got: Sequence[torch.Tensor]
     want: Sequence[torch.Tensor]
-    calls: Sequence[int] = ()  # of the rows, where elements of all are kept
+    calls: Sequence[int] = ()  # of the rows, if it holds elements of a whole round
 
 
 class InterleavedTiming:
-    """Times one candidate on a setup that is shared with its process."""
+    """Times one candidate in a setup that is shared with its process."""
 
     def __init__(
         self,
@@ -150,7 +149,7 @@ class InterleavedTiming:
         best_so_far: float = 0.0,
         unwritten: Sequence[torch.Tensor] = (),
     ) -> None:
-        """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU.
+        """``rng`` makes hidden choices; ``trials`` timed calls are enough; ``cores`` are those of the CPU.
 
         Timing stops earlier if the speedup is clearly below ``best_so_far``. Elements that are ``unwritten``,
         a mask for each output, are not compared.
@@ -168,7 +167,7 @@ class InterleavedTiming:
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
-        """Time both sides; the device is held exclusively."""
+        """Time both sides; hold the device exclusively meanwhile."""
         outcome = Outcome()
         since = time.monotonic()
 
@@ -192,7 +191,7 @@ class InterleavedTiming:
                 break
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
-            # the times of a block bind the candidate, what it said of its warm-up does not
+            # times of blocks are checked, claims about the warm-up are not
             theirs = max(theirs, self._setup.block_calls(outcome.candidate.gpu_ms, flushes))
             ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
         spent("marked")
@@ -205,13 +204,13 @@ class InterleavedTiming:
         odd = clocks.disagree or clock_check.launch_bound(
             outcome.candidate.gpu_ms, outcome.candidate.e2e_ms, outcome.copy_ms
         )
-        if odd and not self._reference.stochastic:  # within a graph nothing can be seeded anew
+        if odd and not self._reference.stochastic:  # a graph cannot reseed between calls
             self._replay(outcome, number, theirs, ours)
             spent("graph")
         return outcome
 
     def audit(self, outcome: Outcome) -> None:
-        """Compare the outputs that were kept; the device need not be held any more."""
+        """Compare the kept outputs; the device need not be held any more."""
         for kept in self._audits:
             self._compare(outcome, kept)
         self._audits.clear()
@@ -237,14 +236,14 @@ class InterleavedTiming:
                     return
 
     def _parts(self, kept: _Audit) -> list[_Audit]:
-        """Split elements of a round by call if the share of wrong ones counts."""
+        """Split elements of a round by call if the problem's tolerance counts the share of wrong ones."""
         if kept.call is not None or not isinstance(self._tolerance, Tolerance):
             return [kept]
         rows = zip(kept.calls, zip(*kept.got, strict=True), zip(*kept.want, strict=True), strict=True)
         return [replace(kept, call=call, got=got, want=want) for call, got, want in rows]
 
     def _warm_candidate_up(self) -> tuple[int, float]:
-        """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
+        """Warm it up; return the claimed number of calls, and wall milliseconds of the fastest one."""
         setup = self._setup
         order = Prepare(
             inputs=setup.pool.parcel,
@@ -266,7 +265,7 @@ class InterleavedTiming:
 
     def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
         samples = len(outcome.candidate.samples)
-        if rounds:  # what the candidate claimed of its warm-up counts no longer
+        if rounds:  # claims about the warm-up no longer count
             slower_ms = max(outcome.candidate.gpu_ms, outcome.reference.gpu_ms)
         if slower_ms > SLOW_MS:
             return rounds >= MIN_ROUNDS - 2
@@ -283,7 +282,7 @@ class InterleavedTiming:
         return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
-        """Run blocks that the host has no part in; where the calls cannot be captured there are none."""
+        """Replay blocks as CUDA graphs, without the host; run none if the calls cannot be captured."""
         try:
             for extra in range(_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
@@ -320,7 +319,7 @@ class InterleavedTiming:
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
-        setup.pool.put_back(copies)  # the reference is to see what the candidate was given
+        setup.pool.put_back(copies)  # the reference must see the candidate's inputs
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"
@@ -357,7 +356,7 @@ class InterleavedTiming:
         ]
 
     def _kept(self, output: torch.Tensor) -> torch.Tensor:
-        """Return an output as it is now; a large one's memory itself, which the next block writes again."""
+        """Return a copy of an output; a large one is not copied and lives until the next block."""
         return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[torch.Tensor]:

@@ -1,4 +1,4 @@
-"""From an interleaved timing to the numbers of a verdict."""
+"""Turn an interleaved timing into the numbers of a verdict."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def measured(
     states: tuple[GpuState | None, GpuState | None],
     hardware: str,
 ) -> Timing:
-    """Return the numbers of an interleaved timing, and what is odd about them.
+    """Return the numbers of an interleaved timing, and observations about them.
 
-    ``hold`` is that of the device for its length, ``recorded_ms`` takes the place of the measured baseline,
-    ``extra_ms`` is how much longer copying one call's outputs takes than copying the reference's, and
-    ``states`` are those of the GPU before and after.
+    ``hold`` is its exclusive use of the device, ``recorded_ms`` replaces the measured baseline, ``extra_ms``
+    is how much longer it takes to copy one call's outputs than the reference's, and ``states`` are those of
+    the GPU before and after.
     """
     candidate, reference = outcome.candidate, outcome.reference
     observations = list(outcome.observations)
@@ -97,7 +97,7 @@ def measured(
 def copy_extra_ms(
     expected: Sequence[torch.Tensor], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
 ) -> float:
-    """Return by how many ms copying outputs of these strides takes longer than copying the expected ones."""
+    """Return how many ms longer it takes to copy outputs with these strides than the expected ones."""
     extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
         if not leaf.numel() or tuple(leaf.stride()) == stride:
@@ -120,11 +120,11 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 def _score(
     side: Side, clocks: Clocks, copy_ms: float, observations: list[noted.Observation], *, quiet: bool
 ) -> float:
-    """Return a candidate's milliseconds: GPU time where the evaluator's clock confirms it, else wall time.
+    """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
-    The replay of a graph leaves the host out: if it confirms the events, they count; if it does not, work
-    was hidden; where the calls cannot be captured, or others were at work, nobody knows, and the wall counts.
+    The replay of a graph excludes the host: if it confirms the events, they count; if not, work was hidden.
+    If the calls cannot be captured, or others used the GPU, the cause is unknown and the wall time counts.
     """
     if clocks.runs_on:
         observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
@@ -133,7 +133,7 @@ def _score(
         return max(side.mean_ms, side.e2e_ms - copy_ms)
     if not clocks.disagree and not clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
         return side.gpu_ms
-    graph_ms = min(side.graph, default=None)  # whatever disturbs it makes it longer
+    graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
     explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
     longest_ms = side.e2e_ms if graph_ms is None else graph_ms
     counted_ms = side.gpu_ms if explained else max(longest_ms - copy_ms, side.gpu_ms)
@@ -158,12 +158,11 @@ def _baseline(
     alone_ms: float | None,
     observations: list[noted.Observation],
 ) -> float:
-    """Return the baseline's time; where it is much slower than without the candidate, the latter counts.
+    """Return the baseline's time; if it is much slower than without the candidate, the time without counts.
 
-    Clocks and a host that change in between change both sides alike, so what differs from a time measured
-    earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped. Even then
-    the host may have been slow for a while: then rounds in which the baseline was as fast as without the
-    candidate count.
+    Changes of GPU clocks or host speed affect both sides alike. So a difference from an earlier time is only
+    noted, unless the baseline is faster again once the candidate is stopped. Even then the host may have been
+    slow for a while: so rounds in which the baseline was as fast as without the candidate count.
     """
     gpu_ms = reference.gpu_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
@@ -180,7 +179,7 @@ def _baseline(
 
 
 def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float | None:
-    """Return the candidate's time multiplied by its speedup in the rounds whose baseline was not slowed."""
+    """Return the candidate's time multiplied by its speedup in rounds whose baseline was not slowed."""
     rounds = [
         (statistics.median(theirs), statistics.median(ours))
         for theirs, ours in zip(candidate.calls, reference.calls, strict=True)
@@ -190,5 +189,5 @@ def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float |
 
 
 def is_slowed(gpu_ms: float, without_ms: float) -> bool:
-    """Say whether a baseline beside a candidate is too much slower than without it for its time to count."""
+    """Return True if a baseline is too much slower beside a candidate than without it to count."""
     return gpu_ms > (1 + DISTRUST) * without_ms

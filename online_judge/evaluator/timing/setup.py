@@ -1,4 +1,4 @@
-"""Setup of a timing: inputs that the candidate has never seen, places for outputs, the reference's blocks."""
+"""Set up a timing: inputs that the candidate has never seen, places for outputs, the reference's blocks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WARMUP_S = 0.03
 SLOW_MS = 200.0
 ALONE_ROUNDS = 5
 _NO_COVER_MS = 0.2
-# of forward and backward passes, whose launches take the host up to a millisecond
+# for calls with backward passes, whose launches take the host up to a millisecond
 _NO_COVER_OF_PASSES_MS = 2.0
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
@@ -75,19 +75,19 @@ class InputPool:
         self.refresh(whole=True)
 
     def refresh(self, *, whole: bool = False) -> None:
-        """Give every argument list contents that it never had: new in part, or as a ``whole``."""
+        """Give every argument list contents that it never had before, in part or as a ``whole``."""
         assert self._contents is not None
         self._contents.fill(self.rows, 1.0 if whole else _FRESH)
         torch.cuda.synchronize()
 
     def keep_structure(self) -> None:
-        """Give every argument list contents with the structure of a draw, now and from now on."""
+        """From now on give every argument list contents with the structure of a draw."""
         assert self._contents is not None
         self._contents.keep_structure()
         self.refresh(whole=True)
 
     def close(self) -> None:
-        """Free the draws; the contents stay as they are from now on."""
+        """Free the draws; the contents change no more."""
         self._contents = None
 
     def copy_of(self, number: int) -> list[object]:
@@ -100,7 +100,7 @@ class InputPool:
                 held.copy_(leaf)
 
     def is_unchanged(self, number: int, copy: list[object]) -> bool:
-        """Say whether an argument list still is what :meth:`copy_of` gave, to the bit."""
+        """Return True if an argument list still equals the result of :meth:`copy_of`, to the bit."""
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
         return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
 
@@ -128,7 +128,7 @@ def repeated(
 
 
 def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:
-    """Return elements, laid out as at ``place``, in the order of memory; the tensor itself if it lies so."""
+    """Return the elements in the memory order of ``place``; a view if the tensor already has that layout."""
     elements = place.nbytes // place.dtype.itemsize
     if leaf.stride() == place.strides and leaf.numel() == elements:
         return torch.as_strided(leaf, (elements,), (1,), leaf.storage_offset())
@@ -153,8 +153,8 @@ class TimingSetup:
     ) -> None:
         """Draw hidden inputs under ``name`` with ``rng``, and allocate outputs of the form of ``expected``.
 
-        ``call`` is the reference as it is to be timed; ``shared`` says whether a candidate process writes
-        outputs too, into memory of its own.
+        ``call`` is the reference's timed call; with ``shared`` a candidate process writes outputs too, into
+        separate memory.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn.
@@ -176,7 +176,7 @@ class TimingSetup:
             for _ in range(2 if shared else 1):
                 self._memory.append(SharedTensors(self.count * self.output_bytes, cuda=True))
         except BaseException:
-            self.free()  # nobody else has them yet
+            self.free()  # no other process uses it yet
             raise
         *self.shared_tensors, kept = self._memory
         if shared:
@@ -190,9 +190,10 @@ class TimingSetup:
         ]
 
     def warm_up(self) -> tuple[int, float]:
-        """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds.
+        """Warm the reference up; return the number of calls, and the fastest one's wall milliseconds.
 
-        If it fails on mixed contents, which may lack a structure that it needs, they keep that structure.
+        If it fails on mixed contents, these may lack a structure that it needs: switch to contents that keep
+        it.
         """
         try:
             return self._warmed_up()
@@ -209,7 +210,7 @@ class TimingSetup:
             return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
-        """Return how many L2 flushes precede each call, to empty the cache and cover launches of short calls.
+        """Return how many L2 flushes precede each call, to empty the cache and hide launches of short calls.
 
         Both times are of one call on the wall, launches included.
         """
@@ -223,7 +224,7 @@ class TimingSetup:
         return max(1, min(int(BLOCK_MS / each_ms), self.count))
 
     def poison(self, calls: int) -> None:
-        """Fill the places that a candidate process is to write in so many calls with NaN."""
+        """Fill the places for a candidate process's outputs of so many calls with NaN."""
         self._received.fill(0xFF, calls * self.output_bytes)
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
@@ -257,7 +258,7 @@ class TimingSetup:
         return statistics.median(samples)
 
     def copy_ms(self) -> float:
-        """Return wall milliseconds of copying the outputs of a call, laid out as the reference's."""
+        """Return wall milliseconds to copy the outputs of a call, laid out as the reference's."""
         count = min(self.count, _COPIES)
         pairs = [
             (held[row].view(leaf.shape), _laid_out_as(leaf, own[row]))
@@ -272,14 +273,14 @@ class TimingSetup:
         return (time.perf_counter() - begin) * 1e3 / count
 
     def free(self) -> None:
-        """Give the memory back; the candidate process, if there is one, must be gone."""
+        """Free the memory; the candidate process, if any, must be gone."""
         for shared in self._memory:
             shared.free()
         self._memory.clear()
 
 
 def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
-    """Return a tensor of the shape of ``leaf``, and with its strides where they fit into ``memory``."""
+    """Return a tensor of the shape of ``leaf``, with its strides if they fit into ``memory``."""
     last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
     if not 0 <= last < memory.numel():
         return memory.view(leaf.shape)

@@ -1,4 +1,4 @@
-"""From samples of both sides to one ratio and how sure it is."""
+"""Turn samples of both sides into a speedup with its uncertainty."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def summarise(samples_ms: Sequence[float]) -> Times:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Interpolate linearly between the two nearest of ordered values."""
+    """Interpolate linearly between the two nearest of the ordered values."""
     place = share * (len(ordered) - 1)
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)

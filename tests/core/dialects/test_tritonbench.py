@@ -1,4 +1,4 @@
-"""TritonBench's files as problems: what their tests call becomes workloads."""
+"""TritonBench's files as problems: calls of their tests become workloads."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_extension_in_another_language_is_not_checked() -> None:
         load_inline("name", "int f() { return 1; }")
 
 
-def test_what_a_kernel_wrote_is_not_known() -> None:
+def test_values_written_by_kernels_are_unknown() -> None:
     x, out = torch.rand(LARGE), torch.zeros(64)
     assert out.sum().item() == 0
     copy[(1,)](x, out, 64, BLOCK=64)

@@ -1,4 +1,4 @@
-"""Kernels compute under the interpreter what they would compute on a GPU."""
+"""Kernels give the same results under the interpreter as on a GPU."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def inline_assembly(out_ptr):
     tl.store(out_ptr, y.sum())
 
 
-def test_what_the_interpreter_lacks_is_not_checked() -> None:
+def test_missing_interpreter_features_are_not_checked() -> None:
     out = torch.zeros(1, dtype=torch.int32, device="cuda")
     with pytest.raises(NotCheckedError, match="inline assembly"):
         inline_assembly[(1,)](out)

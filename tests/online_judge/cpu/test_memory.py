@@ -1,4 +1,4 @@
-"""What a kernel may touch does not depend on where the machine's memory lies."""
+"""Legal accesses of a kernel do not depend on the machine's addresses."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_recorded_compile_error_is_a_compile_error_again(recording: Recording, t
 
 @functools.cache  # the samples of 15 and of 200 overlap
 def _stopped(recording: Recording) -> str | None:
-    """Return what the compile gate says about a recorded candidate at its full size; None if nothing."""
+    """Return the compile gate's finding on a recorded candidate at its full size; None without one."""
     with (
         tempfile.TemporaryDirectory() as folder,
         warnings.catch_warnings(),

@@ -132,7 +132,7 @@ def test_tensors_survive_pickling_saving_and_printing(gpu: None) -> None:
 
 
 @pytest.mark.parametrize("use", [lambda: torch.compile(F.relu), lambda: torch.cuda.CUDAGraph()])
-def test_what_needs_a_gpu_is_not_checked(gpu: None, use: object) -> None:
+def test_gpu_only_features_are_not_checked(gpu: None, use: object) -> None:
     with pytest.raises(NotCheckedError, match="GPU"):
         use()  # type: ignore[operator]
 

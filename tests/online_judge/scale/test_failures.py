@@ -1,4 +1,4 @@
-"""What is killed under a judge on a Ray cluster costs no job and counts none twice."""
+"""Kills under a judge on a Ray cluster lose no job and count none twice."""
 
 import os
 import re
@@ -27,7 +27,7 @@ DONE_S = 600.0
 
 
 class Drill:
-    """Jobs in flight, and what became of them."""
+    """Jobs in flight, and their results."""
 
     def __init__(self, judge: LiveJudge, folder: Path) -> None:
         self.judge = judge

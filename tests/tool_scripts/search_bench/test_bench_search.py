@@ -70,7 +70,7 @@ def test_processes_do_not_change_the_figures(capsys):
     assert together == answer(capsys, "--tier", "c", "--seeds", 5, "--steps", 50)
 
 
-def test_what_cannot_be_used_is_one_line(caplog, tmp_path):
+def test_unusable_input_gives_one_line(caplog, tmp_path):
     for arguments, message in (
         (["--tier", "a"], "--tier a needs recorded trees: give --fit DIR"),
         (["--tier", "a", "--fit", str(tmp_path / "none")], "holds no recorded trees"),
@@ -98,7 +98,7 @@ def test_json_that_cannot_be_written_is_one_line(caplog, tmp_path):
     assert "cannot write" in caplog.text
 
 
-def test_a_clock_that_stands_still_is_no_error(capsys):
+def test_a_frozen_clock_raises_no_error(capsys):
     still = [part for name in ("call-s", "call-sigma", "evaluation-s") for part in (f"--{name}", 0)]
     assert (
         answer(capsys, "--tier", "c", "--seeds", 5, "--steps", 50, *still)["parallel"]["times_faster"] is None

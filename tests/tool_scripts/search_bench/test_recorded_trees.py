@@ -129,7 +129,7 @@ def test_noise_is_read_off_repeated_sources(tmp_path):
     assert timing_noise([written(tmp_path / "a.json", steps)]) == pytest.approx(0.1 / math.sqrt(2))
 
 
-def test_stalled_lineages_are_told_from_fresh_ones(tmp_path):
+def test_stalled_lineages_differ_from_fresh_ones(tmp_path):
     steps = [step(1, 0, "large", 1.0), step(2, 1, "small", 1.2, [1])]
     steps += [step(number, 2, "small", 1.0, [1, 2]) for number in range(3, 9)]
     steps += [step(9, 0, "large", 8.0)]
