@@ -227,7 +227,7 @@ class Reference:
         return tree
 
     def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        """Give the model other weights of the same kind, in place, times ``scale``; running statistics stay.
+        """Give the model other weights of the same kind, in place, times ``scale``.
 
         Returns:
             All weights by name, as in ``weights``, on the model's device. Weights that share memory
@@ -242,6 +242,15 @@ class Reference:
             if not torch.equal(held, fresh[other].to(held.dtype)):
                 fresh[other] = held.detach().clone()
         return fresh
+
+    @property
+    def constant_weight(self) -> str | None:
+        """Name of the first parameter that is zero, or a tensor of equal elements; None if there is none."""
+        for name, held in self._model.named_parameters():
+            value = modules.widened(held)
+            if bool((value == (value.reshape(-1)[0] if value.numel() > 1 else 0)).all()):
+                return str(name)
+        return None
 
     def redraw(self, name: str | int) -> tuple[dict[str, torch.Tensor], int]:
         """Let a ``Model`` that is constructed under another seed take the model's place.

@@ -90,6 +90,22 @@ def test_kept_copy_of_the_weights_is_stale() -> None:
     assert stale(Candidate(follows=False), loose=False)
 
 
+@pytest.mark.parametrize(
+    ("gain", "flagged"), [("ones(16)", True), ("zeros(1)", True), ("ones(1)", False), ("randn(16)", False)]
+)
+def test_constant_weight_without_a_place_is_stale(gain: str, *, flagged: bool) -> None:
+    source = REFERENCE.replace("torch.relu(", "torch.relu(self.gain * ").replace(
+        "self.linear = ", f"self.gain = nn.Parameter(torch.{gain}); self.linear = "
+    )
+    assert source.count("gain") == 2
+    assert stale(Candidate(has_places=False), source, loose=False) is flagged
+
+
+def test_float8_outputs_can_be_drawn_at_other_scales() -> None:
+    source = REFERENCE.replace("self.linear(x))", "self.linear(x)).to(torch.float8_e4m3fn)")
+    assert not stale(Candidate(lambda *given: relu(*given).to(torch.float8_e4m3fn)), source, loose=True)
+
+
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_failure_leaves_the_reference_as_it_was(call: int) -> None:
     with pytest.raises(CandidateFailed):

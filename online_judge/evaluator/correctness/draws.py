@@ -49,7 +49,8 @@ class _Found:
 class Draws:
     """Calls one candidate with weights that are changed in place.
 
-    Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
+    Outputs that do not follow the weights are observed as such, and so is a candidate that has no place for
+    them if one of them is constant: nothing shows that this one counts. Where the tolerance is loose, see
     :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
     when both sides are constructed under another seed is wrong.
     """
@@ -89,7 +90,8 @@ class Draws:
         if not self._trials.reweigh(fresh):
             self._reference.restore_weights()
             self._require_right(draw)
-            return []
+            unused = self._reference.constant_weight
+            return [] if unused is None else [StaleWeights(unused=unused)]
         found = self._call(draw, rival)
         if found.far_off is not None:
             # weights of another seed are no stale ones, wherever the candidate prepares them
