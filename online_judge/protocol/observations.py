@@ -50,7 +50,7 @@ class StaleWeights(Fact):
     """Outputs do not follow weights that are changed in place, or nothing shows that they do."""
 
     kind: Literal["stale_weights"] = "stale_weights"
-    unused: str | None = None  # a constant weight of the reference for which the candidate has no place
+    missing: str | None = None  # a constant weight of the reference for which the candidate has no place
     wrong: WrongOutputs | None = None  # how the outputs were wrong; None where the tolerance hides it
 
 

@@ -31,8 +31,9 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
         case seen.LoadedWeightsUnused():
             evidence = "weights loaded after construction are not used: loading them makes the output wrong"
             yield Flag("stale_weights", evidence)
-        case seen.StaleWeights(unused=str(name)):
-            yield Flag("stale_weights", f"weights cannot be loaded, and nothing shows that {name} is used")
+        case seen.StaleWeights(missing=str(name)):
+            evidence = f"weights cannot be loaded: nothing shows that {name}, a constant, is used"
+            yield Flag("stale_weights", evidence)
         case seen.StaleWeights(wrong=None):
             yield Flag("stale_weights", "outputs do not follow weights that are changed in place")
         case seen.StaleWeights(wrong=wrong):

@@ -90,8 +90,8 @@ class Draws:
         if not self._trials.reweigh(fresh):
             self._reference.restore_weights()
             self._require_right(draw)
-            unused = self._reference.constant_weight
-            return [] if unused is None else [StaleWeights(unused=unused)]
+            missing = self._reference.constant_weight
+            return [] if missing is None else [StaleWeights(missing=missing)]
         found = self._call(draw, rival)
         if found.far_off is not None:
             # weights of another seed are no stale ones, wherever the candidate prepares them
