@@ -7,6 +7,7 @@ import hmac
 import math
 import time
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
@@ -243,12 +244,17 @@ class Reference:
                 fresh[other] = held.detach().clone()
         return fresh
 
-    @property
-    def constant_weight(self) -> str | None:
-        """Name of the first parameter that is zero, or a tensor of equal elements; None if there is none."""
-        for name, held in self._model.named_parameters():
+    def constant_weight(self, instead: Counter[tuple[int, ...]]) -> str | None:
+        """Return the first parameter that has no counterpart and is zero, or a tensor of equal elements.
+
+        ``instead`` says how often each shape occurs among the weights of a candidate with other names.
+        """
+        named = dict(self._model.named_parameters())
+        lacking = Counter(tuple(held.shape) for held in named.values()) - instead
+        for name, held in named.items():
             value = modules.widened(held)
-            if bool((value == (value.reshape(-1)[0] if value.numel() > 1 else 0)).all()):
+            first = value.reshape(-1)[0] if value.numel() > 1 else 0
+            if lacking[tuple(held.shape)] and bool((value == first).all()):
                 return str(name)
         return None
 

@@ -98,7 +98,10 @@ def test_constant_weight_without_a_place_is_stale(gain: str, *, flagged: bool) -
         "self.linear = ", f"self.gain = nn.Parameter(torch.{gain}); self.linear = "
     )
     assert source.count("gain") == 2
-    assert stale(Candidate(has_places=False), source, loose=False) is flagged
+    linear = [[16, 16], [16]]
+    assert stale(Candidate(shapes=linear), source, loose=False) is flagged
+    assert stale(Candidate(shapes=[]), source, loose=False) is flagged
+    assert not stale(Candidate(shapes=[*linear, [16 if "16" in gain else 1]]), source, loose=False)
 
 
 def test_float8_outputs_can_be_drawn_at_other_scales() -> None:
