@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import os
+import signal
 import sys
 import threading
 import types
@@ -158,6 +159,7 @@ def _states() -> dict[str, object]:
         "threading.settrace": threading.gettrace(),
         "threading.setprofile": threading.getprofile(),
         "gc.callbacks": [id(callback) for callback in gc.callbacks],
+        "signal handlers": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
         "torch function modes": _function_modes(),
         "torch dispatch modes": torch._C._len_torch_dispatch_stack(),
         "implementations of aten operations": _overridden_operations(),

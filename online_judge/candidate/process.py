@@ -152,7 +152,7 @@ class CandidateProcess:
                     held.copy_(fresh[name])
                 self._buffers = self._own_buffers()
             self._synchronise()
-        return {"loaded": loaded}
+        return {"loaded": loaded, "shapes": [] if loaded else [list(held.shape) for held in own.values()]}
 
     def _forward(self, order: orders.Forward, fds: list[int]) -> orders.Forwarded:
         modules.restore_buffers(self._model, self._buffers)

@@ -7,6 +7,7 @@ import hmac
 import math
 import time
 import types
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
@@ -236,7 +237,7 @@ class Reference:
         self.__dict__.pop("stochastic", None)  # what was never written may have looked drawn
 
     def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        """Give the model other weights of the same kind, in place, times ``scale``; running statistics stay.
+        """Give the model other weights of the same kind, in place, times ``scale``.
 
         Returns:
             All weights by name, as in ``weights``, on the model's device. Weights that share memory
@@ -251,6 +252,20 @@ class Reference:
             if not torch.equal(held, fresh[other].to(held.dtype)):
                 fresh[other] = held.detach().clone()
         return fresh
+
+    def constant_weight(self, instead: Counter[tuple[int, ...]]) -> str | None:
+        """Return the first parameter that has no counterpart and is zero, or a tensor of equal elements.
+
+        ``instead`` says how often each shape occurs among the weights of a candidate with other names.
+        """
+        named = dict(self._model.named_parameters())
+        lacking = Counter(tuple(held.shape) for held in named.values()) - instead
+        for name, held in named.items():
+            value = modules.widened(held)
+            first = value.reshape(-1)[0] if value.numel() > 1 else 0
+            if lacking[tuple(held.shape)] and bool((value == first).all()):
+                return str(name)
+        return None
 
     def redraw(self, name: str | int) -> tuple[dict[str, torch.Tensor], int]:
         """Replace the model by a ``Model`` constructed under another seed.

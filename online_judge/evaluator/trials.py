@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ _PADDING = 4
 _MAX_TEXT = 200
 
 
+Shape = tuple[int, ...]
 Strides = tuple[tuple[int, ...], ...]
 
 
@@ -118,13 +120,20 @@ class Trials:
         self.put_back()
         return answer.get("changed") is True
 
-    def reweigh(self, weights: dict[str, torch.Tensor]) -> bool:
-        """Give the candidate other weights in place; False where it has no place for them."""
+    def reweigh(self, weights: dict[str, torch.Tensor]) -> Counter[Shape] | None:
+        """Give the candidate other weights in place; where it has no place for them, return what it claims.
+
+        That is how often each shape occurs among its own weights.
+        """
         shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
         self.use_reference_time()
         self.put_back()
-        return answer.get("loaded") is True
+        if answer.get("loaded") is True:
+            return None
+        shapes: object = answer.get("shapes")
+        listed = [shape for shape in shapes if isinstance(shape, list)] if isinstance(shapes, list) else []
+        return Counter(tuple(size for size in shape if isinstance(size, int)) for shape in listed)
 
     def tune(self, name: str) -> None:
         """Have a first call made, in which kernels are compiled and tuned; its outputs are ignored."""

@@ -53,9 +53,10 @@ class WithoutFigures(Fact):
 
 
 class StaleWeights(Fact):
-    """Outputs do not follow weights that are changed in place."""
+    """Outputs do not follow weights that are changed in place, or nothing shows that they do."""
 
     kind: Literal["stale_weights"] = "stale_weights"
+    missing: str | None = None  # a constant weight of the reference for which the candidate has no place
     wrong: WrongOutputs | None = None  # how the outputs were wrong; None where the tolerance hides it
 
 

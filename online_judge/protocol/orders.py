@@ -52,6 +52,7 @@ class Construct(Order[Constructed]):
 
 class Reweighed(TypedDict):
     loaded: bool  # False where the module has no place for them
+    shapes: NotRequired[list[list[int]]]  # of its own weights then
 
 
 @dataclass(frozen=True)

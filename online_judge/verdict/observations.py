@@ -41,6 +41,9 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
             yield from of_process(observation)
         case seen.WithoutFigures(kind=kind):
             yield _WITHOUT_FIGURES[kind]
+        case seen.StaleWeights(missing=str(name)):
+            evidence = f"weights cannot be loaded: nothing shows that {name}, a constant, is used"
+            yield Flag("stale_weights", evidence)
         case seen.StaleWeights(wrong=None):
             yield Flag("stale_weights", "outputs do not follow weights that are changed in place")
         case seen.StaleWeights(wrong=wrong):

@@ -205,6 +205,7 @@ ROWS = (
         (
             _both("r12_hidden_cache_a", harmless(), naive="fast"),
             _both("r12_hidden_cache_b", harmless(), naive="fast"),
+            _both("r12_hidden_cache_c", harmless()),
         ),
     ),
     Row(
@@ -391,6 +392,9 @@ ROWS = (
         (
             _both("r30_stale_weights_a", suspected("stale_weights"), problem="dense"),
             _both("r30_stale_weights_b", suspected("stale_weights")),
+            _both("r30_stale_weights_c", suspected("stale_weights"), problem="new_norm"),
+            _both("r30_stale_weights_d", suspected("stale_weights"), problem="new_norm"),
+            _both("r30_stale_weights_e", suspected("stale_weights"), problem="running_norm"),
         ),
     ),
     Row(
@@ -403,6 +407,7 @@ ROWS = (
                 problem="whiten",
             ),
             _both("r31_vanishing_work_b", suspected("fails_shifted_inputs"), problem="whiten"),
+            _both("r31_vanishing_work_c", suspected("fails_scaled_inputs")),
         ),
     ),
     Row(

@@ -225,6 +225,10 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
         ),
         (StaleWeights(), {"stale_weights": "outputs do not follow weights that are changed in place"}),
         (
+            StaleWeights(missing="norm.bias"),
+            {"stale_weights": "weights cannot be loaded: nothing shows that norm.bias, a constant, is used"},
+        ),
+        (
             StaleWeights(wrong=OtherWeights()),
             {"stale_weights": "wrong_value: the output is that of other weights than the module has now"},
         ),

@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import json
 import random
+import signal
 import socket
 import subprocess
 import sys
@@ -110,13 +111,16 @@ def test_what_intercepts_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     mode = torch.overrides.TorchFunctionMode()
     mode.__enter__()
     sys.setprofile(lambda *_: None)
+    alarmed = signal.signal(signal.SIGALRM, lambda *_: None)
     changes = watchdog.changes()
+    signal.signal(signal.SIGALRM, alarmed)
     sys.setprofile(profiled)
     mode.__exit__(None, None, None)
     gc.callbacks.remove(replacement)
     handle.remove()
     assert changes == [
         "gc.callbacks",
+        "signal handlers",
         "sys.setprofile",
         "torch function modes",
         "torch.nn.modules.module._global_forward_hooks",

@@ -39,6 +39,21 @@ def test_no_floating_content_comes_twice(dtype: torch.dtype, structured: bool) -
     assert len({row.float().numpy().tobytes() for row in found}) == 5 * LISTS
 
 
+def test_every_stretch_has_new_elements_each_round() -> None:
+    leaves = [torch.randn(4096, generator=each) for each in draws()]
+    (found,) = filled([leaves], rounds=2, share=1 / 16)
+    changed = (found[:LISTS] != found[LISTS:]).view(LISTS, 16, 256).float()
+    assert bool(changed.any(2).all())
+    assert float(changed.mean()) < 1 / 16
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_no_complex_content_comes_twice(structured: bool) -> None:
+    leaves = [torch.randn(500, generator=each, dtype=torch.complex64) for each in draws()]
+    (found,) = filled([leaves], rounds=3, structured=structured, share=1 / 16)
+    assert len({row.numpy().tobytes() for row in found}) == 3 * LISTS
+
+
 def test_elements_keep_their_place_in_the_draw() -> None:
     leaves = [torch.randn(500, generator=each) for each in draws()]
     (found,) = filled([leaves], rounds=3, share=1 / 16)

@@ -107,6 +107,20 @@ def test_weights_that_the_reference_refuses_show_nothing(loose: bool) -> None:
     assert candidate.calls == 0
 
 
+@pytest.mark.parametrize(
+    ("gain", "flagged"), [("ones(16)", True), ("zeros(1)", True), ("ones(1)", False), ("randn(16)", False)]
+)
+def test_constant_weight_without_a_place_is_stale(gain: str, *, flagged: bool) -> None:
+    source = REFERENCE.replace("torch.relu(", "torch.relu(self.gain * ").replace(
+        "self.linear = ", f"self.gain = nn.Parameter(torch.{gain}); self.linear = "
+    )
+    assert source.count("gain") == 2
+    linear = [[16, 16], [16]]
+    assert stale(Candidate(shapes=linear), source, loose=False) is flagged
+    assert stale(Candidate(shapes=[]), source, loose=False) is flagged
+    assert not stale(Candidate(shapes=[*linear, [16 if "16" in gain else 1]]), source, loose=False)
+
+
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_failure_leaves_the_reference_as_it_was(call: int) -> None:
     with pytest.raises(CandidateFailed):

@@ -234,7 +234,8 @@ def test_memory_is_given_back_with_the_candidate(monkeypatch: pytest.MonkeyPatch
 
 def test_construct_and_reweigh_accept_only_plain_true() -> None:
     problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
-    answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
+    claims = [{"loaded": True}, {"loaded": "yes"}, {"loaded": False, "shapes": [[2], [2], "x", ["y"]]}]
+    answers = iter([{"changed": True}, {"changed": 1}, {}, *claims])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
         one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
@@ -243,8 +244,8 @@ def test_construct_and_reweigh_accept_only_plain_true() -> None:
             False,
         ]
         weights = problem.reference.weights
-        assert [one.reweigh(weights), one.reweigh(weights)] == [True, False]
-        assert [type(order) for order in candidate.asked] == [Construct] * 3 + [Reweigh] * 2
+        assert [one.reweigh(weights) for _ in claims] == [None, {}, {(2,): 2, (): 1}]
+        assert [type(order) for order in candidate.asked] == [Construct] * 3 + [Reweigh] * 3
         assert candidate.asked[0].init_inputs == [16]
 
 

@@ -9,21 +9,26 @@ from online_judge.evaluator.correctness.variants import VARIANTS, Variant
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
 
-BY_NAME: dict[str, Variant] = {variant.name: variant for variant in VARIANTS}
+KINDS = ("enlarged", "diminished", "shifted", "tied")
+BY_NAME: dict[str, Variant] = dict(zip(KINDS, VARIANTS, strict=True))
 
 
 def applied(name: str, value: Any, seed: int = 0) -> Any:
     return BY_NAME[name].apply([value], torch.Generator().manual_seed(seed))[0]
 
 
-def test_there_is_one_variant_of_each_kind() -> None:
-    assert [variant.name for variant in VARIANTS] == ["scaled", "shifted", "tied"]
-
-
-def test_scaled_variant_multiplies_or_divides_by_ten() -> None:
+def test_inputs_are_scaled_up_and_down() -> None:
+    assert [variant.name for variant in VARIANTS] == ["scaled", "scaled", "shifted", "tied"]
     x = torch.randn(50, 3)
-    factors = {round(float((applied("scaled", x, seed) / x).median()), 4) for seed in range(20)}
-    assert factors == {10.0, 0.1}
+    for kind, factor in (("enlarged", 10.0), ("diminished", 0.1)):
+        for seed in range(9):
+            torch.testing.assert_close(applied(kind, x, seed), factor * x)
+
+
+def test_complex_inputs_vary_as_well() -> None:
+    x = torch.randn(50, dtype=torch.complex64)
+    torch.testing.assert_close(applied("enlarged", x), 10 * x)
+    assert float((applied("shifted", x) - x).abs().min()) > 0.5
 
 
 def test_shifted_variant_moves_mean_one_standard_deviation() -> None:

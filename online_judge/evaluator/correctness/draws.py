@@ -50,7 +50,8 @@ class _Found:
 class Draws:
     """Call one candidate with weights that are changed in place.
 
-    Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
+    Outputs that do not follow the weights are observed as such, and so is a candidate without a tensor for
+    one that is constant: nothing shows that it counts. Where the tolerance is loose, see
     :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
     when both sides are constructed under another seed is wrong.
     """
@@ -85,10 +86,12 @@ class Draws:
         if not draw.is_scaled:
             rival = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
         fresh = self._reference.reweigh(draw.name, draw.weights)
-        if not self._trials.reweigh(fresh):
+        instead = self._trials.reweigh(fresh)
+        if instead is not None:
             self._reference.restore_weights()
             self._require_right(draw)
-            return []
+            missing = self._reference.constant_weight(instead)
+            return [] if missing is None else [StaleWeights(missing=missing)]
         found = self._call(draw, rival)
         if found.far_off is not None:
             # weights constructed under another seed are not stale, wherever the candidate prepares them

@@ -18,13 +18,14 @@ _SATURATED = 0.9
 # from this share on, exact zeros are structure (a triangle, a mask)
 _STRUCTURAL = 0.02
 _SAMPLE = 2**22
-_RUNNING = ("running_mean", "running_var", "num_batches_tracked")
+_RUNNING = ("running_mean", "running_var")
 # how far weights move, relative to themselves, besides changing places
 _JITTER = 0.1
 # if a weight has this few elements, each changes by this factor
 _FEW, _FAR = 16, 1.6
-# elements of a weight that is zero everywhere, such as a new bias
-_FROM_ZERO = 0.05
+# the largest element that takes the place of zeros in a weight that has no others; in a vector, such as a new
+# bias, all are at least half as large, far above the usual tolerance
+_FROM_ZERO, _VECTOR_FROM_ZERO = 0.05, 0.5
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Variant:
         draw = float(torch.rand((), generator=generator))
 
         def change(leaf: torch.Tensor) -> torch.Tensor:
+            if leaf.is_complex():
+                return torch.view_as_complex(change(torch.view_as_real(leaf.resolve_conj())))
             look = _look(widened(leaf))
             if look is None:
                 return leaf.clone()
@@ -68,9 +71,12 @@ class Variant:
         return [trees.map_leaves(value, change) for value in inputs]
 
 
-def _scaled(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
-    grows = draw < 0.5 and not look.in_unit
-    return value * (10.0 if grows else 0.1)
+def _enlarged(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
+    return value * (0.5 if look.in_unit else 10.0)
+
+
+def _diminished(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
+    return value * 0.1
 
 
 def _shifted(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
@@ -87,7 +93,12 @@ def _tied(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
     return (start + ((value - start) / step).round() * step).clamp(look.low if away else None, look.high)
 
 
-VARIANTS = (Variant("scaled", _scaled), Variant("shifted", _shifted), Variant("tied", _tied))
+VARIANTS = (
+    Variant("scaled", _enlarged),
+    Variant("scaled", _diminished),
+    Variant("shifted", _shifted),
+    Variant("tied", _tied),
+)
 
 
 def shrunk(inputs: list[object], factor: float) -> list[object]:
@@ -174,21 +185,25 @@ def other_weights(
 ) -> dict[str, torch.Tensor]:
     """Return ``weights`` on ``device``, floating ones with elements permuted and changed by about a tenth.
 
-    Signs move with their elements, so that positive weights stay positive. Running statistics stay, and
-    buffers (all but ``parameters``) that hold infinities or whole numbers alone (masks, indices). All that
+    Signs move with their elements, so that positive weights stay positive. Buffers (all but ``parameters``
+    and running statistics) that hold infinities or whole numbers alone (masks, indices) stay. All that
     changes is multiplied by ``scale``.
     """
     generator = torch.Generator(device=device).manual_seed(seed)
     fresh: dict[str, torch.Tensor] = {}
     for name, value in weights.items():
         old = widened(value.to(device))
-        if _stays(name, old, name in parameters):
+        if _stays(old, is_weight=name in parameters or name.rpartition(".")[2] in _RUNNING):
             fresh[name] = old.clone().to(value.dtype)
             continue
         shift = int(torch.randint(0, max(old.numel(), 1), (), generator=generator, device=device))
         noise = torch.rand(old.shape, generator=generator, device=device, dtype=torch.float32).mul_(2).sub_(1)
         if bool((old == 0).all()):
-            fresh[name] = (scale * _FROM_ZERO * noise).to(value.dtype)
+            if old.numel() == max(old.shape, default=1):
+                noise = torch.copysign(noise.abs().add_(1), noise).mul_(_VECTOR_FROM_ZERO / 2)
+            else:
+                noise.mul_(_FROM_ZERO)
+            fresh[name] = noise.mul_(scale).to(value.dtype)
             continue
         draw = float(torch.rand((), generator=generator, device=device))
         factor = 1 + _JITTER * (draw - 0.5)
@@ -199,9 +214,9 @@ def other_weights(
     return fresh
 
 
-def _stays(name: str, value: torch.Tensor, is_parameter: bool) -> bool:
-    if not value.is_floating_point() or name.rpartition(".")[2] in _RUNNING or not value.numel():
+def _stays(value: torch.Tensor, *, is_weight: bool) -> bool:
+    if not value.is_floating_point() or not value.numel():
         return True
     if not bool(torch.isfinite(value).all()):
         return True
-    return not is_parameter and bool((value == value.round()).all())
+    return not is_weight and bool((value == value.round()).all())

@@ -303,8 +303,8 @@ class InterleavedTiming:
             raise CandidateGone(Stage.TIMING, "it refused to run a block") from refused
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
-        setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         setup.poison(order.calls)
+        setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         guarded = self._rng.choice(sets)
         copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
