@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from adaexplore.core.errors import UsageError
+from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.text.syntax import parse
 from adaexplore.tasks.operators import Operator
 
@@ -96,7 +96,7 @@ def _own() -> Catalogue:
 
 
 def _parsed(text: str) -> Catalogue:
-    data = json.loads(text)
+    data = parse_json(text)
     return Catalogue(data["torch"], tuple(map(Operator.model_validate, data["operators"])))
 
 

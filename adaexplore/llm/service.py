@@ -23,6 +23,7 @@ from adaexplore.llm.sampling import SamplingParameters
 
 PLACEHOLDER_KEY = "no-key-needed"
 CONNECT_TIMEOUT_S = 10.0
+_MOST_TOKENS = 2**53
 
 
 @dataclass(frozen=True)
@@ -271,4 +272,6 @@ def mapping(value: object) -> dict[str, Any]:
 
 def count(value: object) -> int:
     """Read a token count of an answer; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS:
+        return value
+    return 0

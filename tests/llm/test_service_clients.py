@@ -144,6 +144,8 @@ def test_unreachable_service_is_unavailable(connect: Connect) -> None:
         ("data: [1]\n\ndata: {\n\n", "text/event-stream"),
         ('{"choices": [], "type": "mess"}', "text/plain"),
         ('{"choices": ["no"]}', "application/json"),
+        ("[" * 100_000, "application/json"),
+        (f"data: {'[' * 100_000}\n\n", "text/event-stream"),
     ],
 )
 def test_garbage_is_asked_again(server: ModelServer, connect: Connect, body: str, kind: str) -> None:
