@@ -166,7 +166,8 @@ def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
         raise ServiceTrouble(f"no answer from {address} in time") from None
     except sdk.APIConnectionError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-        raise ServiceTrouble(f"cannot reach {address} ({cause})") from None
+        what = "cannot reach" if cause.startswith("Connect") else "no complete answer from"
+        raise ServiceTrouble(f"{what} {address} ({cause})") from None
     except sdk.APIStatusError as error:
         headers = error.response.headers
         raise read_rejection(error.status_code, error.body, headers=headers, secret=secret) from None

@@ -82,6 +82,9 @@ def test_cut_connection_is_asked_again(server: ModelServer, connect: Connect) ->
     server.script(Cut(), Raw('{"choi', length=1000))
     assert connect().complete(ask()).text == "ok"
     assert len(server.requests) == 3
+    server.script(*[Cut()] * 3)
+    with pytest.raises(ModelUnavailableError, match="no complete answer from http"):
+        connect().complete(ask())
 
 
 def test_attempts_are_limited(server: ModelServer, connect: Connect) -> None:
@@ -100,7 +103,7 @@ def test_retry_after_is_honoured(server: ModelServer, connect: Connect) -> None:
 
 def test_wait_longer_than_allowed_is_not_begun(server: ModelServer, connect: Connect) -> None:
     server.script(Fail(429, "slow down", headers={"Retry-After": "86400"}))
-    with pytest.raises(ModelUnavailableError, match=r"due in 864.. s.*run again later"):
+    with pytest.raises(ModelUnavailableError, match=r"after 1 attempt: .*due in 864.. s.*run again later"):
         connect().complete(ask())
 
 
