@@ -173,7 +173,7 @@ class RunRecords:
             UsageError: another process holds the lock.
         """
         busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
-        return locked(self.folder / layout.LOCK, "choose another save_path", busy)
+        return locked(self.folder / layout.LOCK, "make the folder writable or choose another save_path", busy)
 
 
 def _noted(line: dict[str, Any]) -> tuple[str, Usage]:
