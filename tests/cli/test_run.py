@@ -59,7 +59,7 @@ def test_the_offline_writer_is_refused_gradients(
     assert capsys.readouterr().err.startswith("adaexplore: direction: the offline writer")
 
 
-def test_dry_run_needs_no_memory_that_it_would_create(tmp_path: Path) -> None:
+def test_dry_run_needs_no_new_memory(tmp_path: Path) -> None:
     memory = tmp_path / "memory.txt"
     sets = ["server_type=offline", "total_steps=1", "memory_update=true", f"general_memory_path={memory}"]
     words = ["run", "--task", str(PROBLEM), *(text for each in sets for text in ("--set", each))]
