@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import threading
@@ -17,6 +16,7 @@ from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files.atomic import locked, write_json
 from adaexplore.core.task import Task
+from adaexplore.core.text.json_text import parse_json
 from adaexplore.judge_client.access import JudgeAccess, open_judge
 from adaexplore.judge_client.baselines import FILE_NAMES, Timed, conditions, time_reference
 from adaexplore.run.batch import run_batch
@@ -135,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record: Any = json.loads(path.read_text(encoding="utf-8"))
+        record: Any = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); move it away") from error
     levels = record.values() if isinstance(record, dict) else [None]

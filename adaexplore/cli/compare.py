@@ -49,14 +49,14 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--config takes two or more files with different names")
     if args.seeds < 1:
         raise UsageError(f"--seeds must be at least 1, not {args.seeds}")
-    chosen = [*args.set, *([] if args.tasks is None else [f"test_list_path={json.dumps(str(args.tasks))}"])]
+    tasks_given = {} if args.tasks is None else {"test_list_path": str(args.tasks)}
     runs = {name: [args.out / name / f"seed-{seed}" for seed in range(args.seeds)] for name in names}
     planned = []
     for seed in range(args.seeds):
         for path in args.config:
             folder = runs[path.stem][seed]
-            ours = [f"seed={seed}", f"save_path={json.dumps(str(folder))}"]
-            config = load_config(path, [*chosen, *ours])
+            chosen = {"seed": seed, "save_path": str(folder), **tasks_given}
+            config = load_config(path, args.set, chosen)
             planned.append((config, load_tasks(config, read_environment(os.environ))))
     if len({tuple(task.key for task in tasks) for _, tasks in planned}) > 1:
         raise UsageError("the configurations name different tasks; give one list with --tasks")

@@ -16,6 +16,7 @@ from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork, to_take
 from adaexplore.settings.config import UNPRICED, RunConfig
+from adaexplore.settings.paths import locate
 from adaexplore.tasks.seeds import load_seeds
 
 
@@ -28,7 +29,7 @@ def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork |
         UsageError: the memory, the starting kernels, or the steps to copy cannot be read.
     """
     nobody = JudgeIdentity(device="cuda", hardware="the judge's GPU")
-    memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}))
+    memory = open_memory(_with_readable_memory(config), ReplayClient({}))
     free = _free(config, tasks, RunRecords(folder), fork)
     found = estimate(config, tasks, judge_facts(config, nobody), memory.rules(), free)
     steps = count_of(found.steps, "step") + (f" (besides {found.free} that ask none)" if found.free else "")
@@ -47,6 +48,14 @@ def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork |
     ]
     lines.append(f"limits: {', '.join(limits) or 'none (max_cost_usd, max_total_tokens, max_wall_s)'}")
     return "\n".join(lines)
+
+
+def _with_readable_memory(config: RunConfig) -> RunConfig:
+    """Return ``config`` without an update of the memory, and without one that the run would create."""
+    path = config.general_memory_path
+    created = config.memory_update and path is not None and not locate(path).exists()
+    changes = {"memory_update": False, "general_memory_path": None if created else path}
+    return config.model_copy(update=changes)
 
 
 def _free(

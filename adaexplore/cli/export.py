@@ -13,6 +13,9 @@ from adaexplore.report.export import ExportFormat, export
 
 logger = logging.getLogger(__name__)
 
+_NO_STEP = "no step passes the filter: judged, correct, not suspect, with its replies recorded"
+_NO_PAIR = "no two steps make a pair: the same kernels in view, no repairs, one correct, the other worse"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
@@ -36,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]
     logger.info("%d rows", len(lines))
     if not lines:
-        logger.warning("no step passes the filter: judged, correct, not suspect, with its replies recorded")
+        logger.warning(_NO_PAIR if args.format == ExportFormat.PREFERENCE else _NO_STEP)
         return 1
     if args.out is None:
         print("\n".join(lines))  # noqa: T201

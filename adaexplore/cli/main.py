@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, else the exit code of the error (see ``adaexplore.core.errors``).
     """
+    _open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for names that it cannot show
     try:
@@ -67,20 +68,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if len(lines) > _MOST_MISTAKES:
             lines[_MOST_MISTAKES:] = [f"and {len(lines) - _MOST_MISTAKES} more mistakes"]
         for line in lines:
-            print(f"adaexplore: {without_control(line)}", file=sys.stderr)  # noqa: T201
+            _tell(without_control(line))
         return error.exit_code
     except KeyboardInterrupt:
-        print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
+        _tell("interrupted")
         return 130
     except BrokenPipeError:  # the reader, such as head, closed the pipe
         _drop_output()
         return 0
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
-            print(f"adaexplore: cannot use {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201
+            _tell(f"cannot use {error.filename}: {error.strerror}")
             return StorageError.exit_code
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            print("adaexplore: cannot write the output: no space is left", file=sys.stderr)  # noqa: T201
+            _tell("cannot write the output: no space is left")
             _drop_output()
             return StorageError.exit_code
         logger.exception("this is a bug in adaexplore; please report it with the lines above")
@@ -128,6 +129,21 @@ class _Parser(argparse.ArgumentParser):
 def _nearest(word: str, known: Iterable[str]) -> str:
     found = difflib.get_close_matches(word, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def _open_closed_streams() -> None:
+    """Discard what is written to an output that was closed before the start."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
+def _tell(line: str) -> None:
+    """Print an error; if even that is impossible, the exit code tells it."""
+    try:
+        print(f"adaexplore: {line}", file=sys.stderr, flush=True)  # noqa: T201
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def _flush() -> None:

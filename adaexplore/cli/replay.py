@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 from adaexplore.cli.run import carry_out
@@ -45,9 +44,7 @@ def run(args: argparse.Namespace) -> int:
     }
     if "directions" not in recorded.settings():  # recorded before directions existed
         settings["directions"] = False
-    config = load_config(
-        args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
-    )
+    config = load_config(args.run_dir / CONFIG, chosen=settings)
     memory = config.general_memory_path
     if memory is not None and not locate(memory).exists():  # the recorded tasks hold their rules
         config = config.model_copy(update={"general_memory_path": None})

@@ -20,6 +20,7 @@ from adaexplore.core.errors import (
     JudgeUnavailableError,
     RequestTooLargeError,
 )
+from adaexplore.core.text.json_text import parse_json
 
 logger = logging.getLogger(__name__)
 Model = TypeVar("Model", bound=BaseModel)
@@ -77,7 +78,7 @@ class Connection:
         """
         try:
             answer = self._client.get(self.url + path, headers=self._headers, timeout=timeout_s)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise self._nobody(error) from error
         _raise_for_token(answer)
         return answer
@@ -114,7 +115,7 @@ class Connection:
                 trouble = _trouble(answer)
                 asked_s = _retry_after_s(answer)
                 cause: Exception | None = None
-            except httpx.TransportError as error:
+            except httpx.RequestError as error:
                 if self._own_log is not None and isinstance(error, httpx.ConnectError):
                     raise JudgeUnavailableError(
                         f"the run's own judge has ended (out of memory?); see {self._own_log}, "
@@ -138,7 +139,7 @@ class Connection:
         """Send DELETE without retries; failures are only logged."""
         try:
             self._client.delete(self.url + path, headers=self._headers, timeout=_FAREWELL_S)
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             logger.debug("judge: %s could not be deleted: %s", path, error)
 
     def stopped(self) -> bool:
@@ -151,7 +152,7 @@ class Connection:
             JudgeError: the answer is something else.
         """
         try:
-            data = answer.json()
+            data = parse_json(answer.content)
         except ValueError as error:
             raise JudgeError(
                 f"{self.url} does not follow the judge's protocol: {answer.text[:100]!r}"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
@@ -80,7 +80,7 @@ class AnthropicService:
     def _events(self, response: Any, deadline: float) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects of a server-sent event stream, or the object of a plain JSON answer."""
         if "json" in response.headers.get("content-type", ""):
-            yield mapping(json.loads(response.read()))
+            yield mapping(parse_json(response.read()))
             return
         rest = b""
         for chunk in response.iter_bytes():
@@ -89,7 +89,7 @@ class AnthropicService:
             *lines, rest = (rest + chunk).split(b"\n")  # text may hold what str treats as line ends
             for line in lines:
                 if line.startswith(b"data:"):
-                    yield mapping(json.loads(line.removeprefix(b"data:")))
+                    yield mapping(parse_json(line.removeprefix(b"data:")))
 
     def _read(self, events: Iterable[dict[str, Any]]) -> Answer:
         model, stop_reason, usage = self._model_name, None, {}

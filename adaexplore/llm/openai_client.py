@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
@@ -59,7 +59,7 @@ class OpenAIService:
             answered = self._post(request, body)
         refuse_page(answered.headers, answered.status_code)
         try:
-            data = json.loads(answered.text)
+            data = parse_json(answered.text)
         except ValueError:
             raise ServiceTrouble(f"{self.address} answered with something that is not JSON") from None
         if not isinstance(data, dict):

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from adaexplore.llm.retry import retry_after_s
 
 _MESSAGE_LIMIT = 300
-_KEY_LIKE = re.compile(r"\b(sk|key|Bearer)[-_ ][\w*.-]{6,}")
+_KEY_LIKE = re.compile(r"\b(sk[-_ ]|key[-_]|key (?=\S*[\d*])|Bearer[-_ ])[\w*.-]{5,}[\w*-]")
 _PASSING = frozenset({408, 409, 429})
 _NO_CREDIT = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}

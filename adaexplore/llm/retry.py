@@ -87,7 +87,7 @@ class Retry:
             except ServiceTrouble as trouble:
                 last = trouble
             delay_s = self._delay_s(attempt, last.retry_after_s)
-            gave_up = f"{last.reason}; gave up after {attempt} attempts"
+            gave_up = f"{last.reason}; gave up after {attempt} attempt{'s' if attempt > 1 else ''}"
             if attempt >= self._policy.max_attempts:
                 raise ModelUnavailableError(gave_up)
             if waited_s + delay_s > self._policy.max_wait_s:

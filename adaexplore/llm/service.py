@@ -25,6 +25,7 @@ from adaexplore.settings.config import is_address
 
 PLACEHOLDER_KEY = "no-key-needed"
 CONNECT_TIMEOUT_S = 10.0
+_MOST_TOKENS = 2**53
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,8 @@ def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
         raise ServiceTrouble(f"no answer from {address} in time") from None
     except sdk.APIConnectionError as error:
         cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-        raise ServiceTrouble(f"cannot reach {address} ({cause})") from None
+        what = "cannot reach" if cause.startswith("Connect") else "no complete answer from"
+        raise ServiceTrouble(f"{what} {address} ({cause})") from None
     except sdk.APIStatusError as error:
         headers = error.response.headers
         raise read_rejection(error.status_code, error.body, headers=headers, secret=secret) from None
@@ -277,4 +279,6 @@ def mapping(value: object) -> dict[str, Any]:
 
 def count(value: object) -> int:
     """Read a token count of an answer; 0 for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    if isinstance(value, int) and not isinstance(value, bool) and 0 < value <= _MOST_TOKENS:
+        return value
+    return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from adaexplore.core.errors import RecordError
 from adaexplore.core.files.inputs import first_fault
+from adaexplore.core.text.json_text import parse_json
 
 T = TypeVar("T")
 
@@ -62,8 +62,8 @@ def read_as(path: Path, shape: TypeAdapter[T]) -> T | None:
 
 def _value(path: Path) -> Any:
     try:
-        return json.loads(read(path))
-    except (ValueError, RecursionError) as error:
+        return parse_json(read(path))
+    except ValueError as error:
         raise damaged(path, f"it is not JSON ({error})") from error
 
 

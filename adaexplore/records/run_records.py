@@ -43,13 +43,15 @@ class RunRecords:
             RecordError: there is none, or a newer version of this program wrote it.
         """
         if not folder.is_dir():
-            raise RecordError(f"{folder} is not a folder; give a run's save_path")
+            hint = "; packed traces are for adaexplore view" if folder.suffix == ".json" else ""
+            raise RecordError(f"{folder} is not a folder; give a run's save_path{hint}")
         if layout.holds_task_files(path.name for path in folder.iterdir()):
             raise RecordError(f"{folder} is one task's folder; give the run directory {folder.parent}")
         run = cls(folder)
         run.refuse_newer_format()
         if not run.tasks() and not (folder / layout.CONFIG).is_file():
-            raise RecordError(f"{folder} holds no task of a run; give a run's save_path")
+            hint = "; packed traces are for adaexplore view" if any(folder.glob("*.json")) else ""
+            raise RecordError(f"{folder} holds no task of a run; give a run's save_path{hint}")
         return run
 
     def refuse_newer_format(self) -> None:
@@ -173,7 +175,7 @@ class RunRecords:
             UsageError: another process holds the lock.
         """
         busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
-        return locked(self.folder / layout.LOCK, "choose another save_path", busy)
+        return locked(self.folder / layout.LOCK, "make the folder writable or choose another save_path", busy)
 
 
 def _noted(line: dict[str, Any]) -> tuple[str, Usage]:

@@ -6,7 +6,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]")
+_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\u200d\u2010-\u2027\u202f-\u2065\u206a-\U0010ffff]")
+"""Control characters, those that reverse the order of text included."""
 
 NONE = "-"
 """Content of a cell without a figure."""

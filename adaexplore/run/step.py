@@ -15,6 +15,7 @@ from adaexplore.core.draft import Draft, DraftOutcome, RepairReason, ShownKernel
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
+from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.text.tunables import TunablesError, with_values
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score, Verdict, score_of
@@ -142,7 +143,7 @@ def _checked(attempt: Attempt, agent: Agent, verdicts: Verdicts) -> Attempt:
     known = verdicts.known(source)
     if known is not None:
         return duplicate(source, known)
-    if RepairReason.LINT in repaired:
+    if RepairReason.LINT in repaired and len(source) <= MOST_PARSED_CHARS:
         objection = linted(source, lint(source, agent.facts.triton, agent.task.reference))
     if objection is None and RepairReason.GATE in repaired:
         objection = compiled(source, verdicts.compile(source))

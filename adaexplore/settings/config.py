@@ -22,6 +22,7 @@ from adaexplore.core.wire import (
 )
 
 _LONGEST_SHOWN = 200
+_MOST_STEPS = 1_000_000
 
 Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
@@ -254,7 +255,7 @@ class RunConfig(BaseModel):
         "stopped 60 s later",
     )
 
-    total_steps: Count = Field(default=25, description="steps per task")
+    total_steps: int = Field(default=25, ge=1, le=_MOST_STEPS, description="steps per task")
     parallel_steps: Count = Field(
         default=1, description="steps of one task in flight at a time; a resumed run repeats unfinished ones"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import logging
+import reprlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,16 @@ _LISTS = {"omit_facts": "[versions]"}
 """Examples of values of keys that take a list of names."""
 
 
-def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(
+    path: Path | None, overrides: Sequence[str] = (), chosen: Mapping[str, object] | None = None
+) -> RunConfig:
     """Read a configuration.
 
     Args:
         path: YAML file; None or an empty file means defaults.
         overrides: ``key=value`` texts, values written as in YAML; later ones override earlier ones, and
             all override the file.
+        chosen: values of the command itself, which override all others.
 
     Raises:
         ConfigError: a line for every problem found.
@@ -65,6 +69,9 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
             continue
         values[key] = value
         origins[key] = "--set"
+    for key, chosen_value in (chosen or {}).items():
+        values[key] = chosen_value
+        origins.pop(key, None)
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as error:
@@ -96,7 +103,10 @@ def _parse_override(text: str) -> tuple[str, Any]:
         raise YamlProblem("expected key=value, such as --set total_steps=10", None)
     if not value.strip():
         raise YamlProblem("expected a value after =, or null for none", None)
-    return key.strip(), parse_value(value)
+    read, given = parse_value(value), value.strip()
+    if isinstance(read, str) and read != given and given[0] not in "'\"|>!&":
+        raise YamlProblem(f"as YAML this is {_shown(read)}; put the value in quotes", None)
+    return key.strip(), read
 
 
 def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -> list[str]:
@@ -114,10 +124,10 @@ def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -
 def _describe(key: str, group: Sequence[ErrorDetails]) -> str:
     """Describe the problem of one key; a key with several types has an error for each."""
     first = group[0]
-    if not key:
-        return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
     if first["type"] == "extra_forbidden":
         return _unknown_key(key)
+    if not key:
+        return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
     value = first["input"]
     name = key + "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
     relevant = [detail for detail in group if not detail["type"].endswith("_type")] or group
@@ -131,8 +141,9 @@ def _describe(key: str, group: Sequence[ErrorDetails]) -> str:
 
 
 def _shown(value: Any) -> str:
-    """Return ``value`` in one short line, as YAML writes it."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
+    """Return ``value`` in one short line, as YAML writes it; a list that holds itself ends in dots."""
+    nested = isinstance(value, list | dict)
+    text = reprlib.repr(value) if nested else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import chain, count
+from os.path import lexists
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
@@ -63,4 +65,6 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     ]
     if config.suffix is not None:
         parts.append(config.suffix)
-    return Path("outputs") / "_".join(parts)
+    name = "_".join(parts)
+    later = (f"{name}_{number}" for number in count(2))  # a second run of that second, or a clock set back
+    return next(Path("outputs", each) for each in chain([name], later) if not lexists(f"outputs/{each}"))

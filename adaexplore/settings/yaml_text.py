@@ -49,7 +49,11 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        return int(node.value)
+        try:
+            return int(node.value)
+        except ValueError:  # Python's limit of digits
+            problem = f"a number with {len(node.value)} digits"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
 
     def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
         """Read text as written; refuse NUL characters, which no path, address or command can hold."""

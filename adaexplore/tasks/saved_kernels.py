@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.text.json_text import parse_json
 
 _LEVEL = re.compile(r"level(\d+)")
 _KERNEL = re.compile(r"(\d+)(?:_.*)?(?<!\.hidden)\.py")
@@ -68,7 +68,7 @@ def _published(path: Path) -> Mapping[str, float]:
     if not path.is_file():
         return {}
     try:
-        problems = json.loads(input_text(path, "recorded metrics"))["problems"]
+        problems = parse_json(input_text(path, "recorded metrics"))["problems"]
         stats = {key: problem["recorded_baseline"]["runtime_stats"] for key, problem in problems.items()}
         return {key: float(each["fast_p"]) for key, each in stats.items() if "fast_p" in each}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -11,6 +11,7 @@ from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
+from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
@@ -264,6 +265,11 @@ def test_lint_findings_show_text_of_their_lines() -> None:
     assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL)
     assert "line 6, `break  # out`: no break" in client.requests[1].prompt
     assert made.exchanges[1].reason == "lint"
+
+
+def test_very_long_sources_are_not_linted() -> None:
+    made, _ = draft([code(f"{KERNEL}break\n# {'x' * MOST_PARSED_CHARS}\n")], LARGE, **EVERYTHING)
+    assert made.outcome is DraftOutcome.WRITTEN
 
 
 def test_final_lint_finding_is_verdict_without_judge() -> None:

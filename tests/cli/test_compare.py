@@ -25,14 +25,15 @@ def configs(tmp_path: Path) -> list[str]:
 def test_runs_are_paired_and_kept(
     tmp_path: Path, configs: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["compare", "--config", *configs, "--seeds", "2", "--tasks", str(tmp_path / "list.txt")]
-    command += ["--out", str(tmp_path / "out")]
+    listed, out = tmp_path / "list \N{ROCKET}.txt", tmp_path / "out #1: \N{ROCKET}"
+    listed.write_text("1 1,3\n")
+    command = ["compare", "--config", *configs, "--seeds", "2", "--tasks", str(listed), "--out", str(out)]
     assert main([*command, "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)
     assert (first["name"], first["runs"], first["tasks"], first["ratio"]) == ("plain", 2, 4, None)
     assert (second["name"], second["pairs"]) == ("lines", 4)
     assert second["ci_low"] <= second["ratio"] <= second["ci_high"]
-    seeds = {RunRecords(path).environment()["seed"] for path in (tmp_path / "out/plain").iterdir()}
+    seeds = {RunRecords(path).environment()["seed"] for path in (out / "plain").iterdir()}
     assert seeds == {0, 1}
     stamps = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("step_*_log.json")}
     assert main(command) == 0

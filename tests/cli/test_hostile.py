@@ -60,6 +60,7 @@ FILES: dict[str, bytes] = {
     "nested/environment.json": b"[" * 100_000,
     "nested/1_1/step_1_log.json": b"{}",
     "replies/1_1/step_0_log.json": b"{}",
+    "traces/2_1.json": b'{"steps": []}',
 }
 
 
@@ -151,6 +152,8 @@ DISK = [
     Case(("stats", "PLACE/none"), 2, "is not a folder"),
     Case(("stats", "PLACE/empty"), 2, "is not a folder"),
     Case(("stats", "PLACE"), 2, "PLACE"),
+    Case(("stats", "PLACE/traces"), 2, "packed traces are for adaexplore view"),
+    Case(("show", "PLACE/traces/2_1.json"), 2, "packed traces are for adaexplore view"),
     Case(("stats", "PLACE/run/1_1"), 2, "is one task's folder"),
     Case(("stats", "PLACE/run"), 2, "is damaged"),
     Case(("stats", "PLACE/newer"), 2, "upgrade adaexplore"),

@@ -105,6 +105,9 @@ def test_run_continues_to_same_bytes_after_full_disk(
         ("$COMMAND lint $FILE >&-", 0),
         ("$COMMAND lint $FILE 2>&-", 0),
         ("$COMMAND lint $FILE <&-", 0),
+        ("$COMMAND run $DUMMY 2>&-", 0),
+        ("$COMMAND run $DUMMY >&- && $COMMAND show $FOLDER >&-", 0),
+        ("$COMMAND run $DUMMY 2>/dev/full", 5),
         ("$COMMAND lint $FILE >/dev/full", 5),
         ("$COMMAND doctor 2>&1 >/dev/full", 5),
         ("set -o pipefail; $COMMAND --help | true", 0),
@@ -115,7 +118,10 @@ def test_run_continues_to_same_bytes_after_full_disk(
 def test_lost_output_changes_no_exit_code(shell: str, code: int, tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text("x = 1\n")
+    folder = tmp_path / "run"
+    dummy = ["dummy=true", "server_type=offline", "total_steps=1", f"save_path={folder}"]
     variables = {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""}
+    variables |= {"DUMMY": f"--task {PROBLEM} --set " + " --set ".join(dummy), "FOLDER": str(folder)}
     done = subprocess.run(
         ["bash", "-c", shell],
         env=os.environ | variables,

@@ -59,6 +59,14 @@ def test_the_offline_writer_is_refused_gradients(
     assert capsys.readouterr().err.startswith("adaexplore: direction: the offline writer")
 
 
+def test_dry_run_needs_no_new_memory(tmp_path: Path) -> None:
+    memory = tmp_path / "memory.txt"
+    sets = ["server_type=offline", "total_steps=1", "memory_update=true", f"general_memory_path={memory}"]
+    words = ["run", "--task", str(PROBLEM), *(text for each in sets for text in ("--set", each))]
+    assert main([*words, "--dry-run"]) == 0
+    assert not memory.exists()
+
+
 def test_refused_run_keeps_existing_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert start(tmp_path / "empty", "seed_kernel=/none") == 2

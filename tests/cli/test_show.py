@@ -22,7 +22,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
         log = json.loads((task / f"step_{step}_log.json").read_text())
         log |= {"parent_node_id": parent, "created_by": "small_step" if parent else "large_step"}
         (task / f"step_{step}_log.json").write_text(json.dumps(log))
-        (task / f"step_{step}.py").write_text(f"# a kernel \x1b[31m\nSTEP = {step}\n")
+        (task / f"step_{step}.py").write_text(f"# a kernel \u202e\x1b[31m\nSTEP = {step}\n")
         metadata = {
             "status": "passed" if found else "compile",
             "feedback": "" if found else "no such operator",
@@ -64,7 +64,7 @@ def test_colours_only_in_terminals_and_none_from_kernels(
 ) -> None:
     plain = shown(capsys, recorded)
     assert "\x1b" not in plain
-    assert "\\x1b[31m" in plain
+    assert "\\u202e\\x1b[31m" in plain
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.text.identity import source_identity
+from adaexplore.core.text.identity import MOST_PARSED_CHARS, source_identity
 
 SOURCE = '''
 def f(x):
@@ -25,6 +25,12 @@ def test_numbers_and_names_count() -> None:
 def test_unparsable_sources_are_compared_by_their_lines() -> None:
     assert source_identity("def f(:  \n") == source_identity("def f(:")
     assert source_identity("def f(:") != source_identity("def g(:")
+
+
+def test_very_long_sources_are_not_parsed() -> None:
+    long = "x = 1\n" * (MOST_PARSED_CHARS // 6 + 1)
+    assert source_identity(long) == source_identity(long)
+    assert source_identity(long) != source_identity(f"{long}# a comment\n")
 
 
 @given(st.text())

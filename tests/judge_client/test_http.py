@@ -108,11 +108,12 @@ def test_waits_double_without_a_valid_retry_after() -> None:
     assert all(most / 2 <= wait <= most for wait, most in zip(slept, (1, 2, 4, 8), strict=True))
 
 
-def test_lasting_overload_is_a_judge_error() -> None:
-    with (
-        JudgeServer(sequence((503, "full", {}))) as server,
-        pytest.raises(JudgeUnavailableError, match="503"),
-    ):
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [((503, "full", {}), "503"), ((200, "plain", {"Content-Encoding": "gzip"}), "DecodingError")],
+)
+def test_lasting_trouble_is_a_judge_error(answer: Answer, said: str) -> None:
+    with JudgeServer(sequence(answer)) as server, pytest.raises(JudgeUnavailableError, match=said):
         judge(server.url, patience_s=5).evaluate(TASK, "x")
 
 
@@ -166,9 +167,10 @@ def test_dead_embedded_judge_is_not_waited_for(tmp_path: Path) -> None:
     assert slept == []
 
 
-def test_another_service_at_the_address_is_named() -> None:
+@pytest.mark.parametrize("page", ["<html>", "[" * 100_000])
+def test_another_service_at_the_address_is_named(page: str) -> None:
     with (
-        JudgeServer(sequence((200, "<html>", {}))) as server,
+        JudgeServer(sequence((200, page, {}))) as server,
         pytest.raises(JudgeError, match="does not follow"),
     ):
         judge(server.url).evaluate(TASK, "x")

@@ -206,10 +206,11 @@ def test_missing_usage_leaves_the_price_unknown(server: ModelServer, connect: Co
 
 
 def test_odd_counts_are_read_as_none(server: ModelServer, connect: Connect) -> None:
-    usage = {"prompt_tokens": "5", "completion_tokens": -2, "prompt_tokens_details": {"cached_tokens": None}}
-    server.script(completion(choices=[{"message": {"content": "x"}}], usage=usage))
-    counted = connect().complete(ask()).usage
-    assert (counted.input_tokens, counted.cached_input_tokens, counted.output_tokens) == (0, 0, 0)
+    odd = {"prompt_tokens": "5", "completion_tokens": -2, "prompt_tokens_details": {"cached_tokens": None}}
+    for usage in (odd, {"prompt_tokens": 10**400, "completion_tokens": 10**400}):
+        server.script(completion(choices=[{"message": {"content": "x"}}], usage=usage, model="gpt-5-mini"))
+        counted = connect().complete(ask()).usage
+        assert (counted.input_tokens, counted.cached_input_tokens, counted.output_tokens) == (0, 0, 0)
 
 
 def test_plain_text_error_page_is_not_repeated(server: ModelServer, connect: Connect) -> None:

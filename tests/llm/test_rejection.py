@@ -35,6 +35,12 @@ def test_whatever_looks_like_a_key_is_masked(key: str) -> None:
     assert told.startswith("Incorrect key: ***")
 
 
+def test_words_about_keys_are_shown() -> None:
+    said = "Incorrect API key provided: sk-*******wxyz. You can find your API key online."
+    told = read_rejection(401, {"error": {"message": said}}).message
+    assert told == "Incorrect API key provided: ***. You can find your API key online."
+
+
 def test_message_is_one_bounded_line() -> None:
     told = read_rejection(400, "a\nb\t c" + "x" * 9999).message
     assert told.startswith("a b cx")

@@ -82,6 +82,9 @@ def test_cut_connection_is_retried(server: ModelServer, connect: Connect) -> Non
     server.script(Cut(), Raw('{"choi', length=1000))
     assert connect().complete(ask()).text == "ok"
     assert len(server.requests) == 3
+    server.script(*[Cut()] * 3)
+    with pytest.raises(ModelUnavailableError, match="no complete answer from http"):
+        connect().complete(ask())
 
 
 def test_attempts_are_limited(server: ModelServer, connect: Connect) -> None:
@@ -100,7 +103,7 @@ def test_retry_after_is_honoured(server: ModelServer, connect: Connect) -> None:
 
 def test_wait_longer_than_allowed_is_not_begun(server: ModelServer, connect: Connect) -> None:
     server.script(Fail(429, "slow down", headers={"Retry-After": "86400"}))
-    with pytest.raises(ModelUnavailableError, match=r"due in 864.. s.*run again later"):
+    with pytest.raises(ModelUnavailableError, match=r"after 1 attempt: .*due in 864.. s.*run again later"):
         connect().complete(ask())
 
 
@@ -144,6 +147,8 @@ def test_unreachable_service_is_unavailable(connect: Connect) -> None:
         ("data: [1]\n\ndata: {\n\n", "text/event-stream"),
         ('{"choices": [], "type": "mess"}', "text/plain"),
         ('{"choices": ["no"]}', "application/json"),
+        ("[" * 100_000, "application/json"),
+        (f"data: {'[' * 100_000}\n\n", "text/event-stream"),
     ],
 )
 def test_garbage_is_retried(server: ModelServer, connect: Connect, body: str, kind: str) -> None:

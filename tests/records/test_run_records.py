@@ -113,7 +113,8 @@ def test_second_writer_is_refused_until_first_ends(tmp_path):
 
 def test_uncreatable_folder_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StorageError, match="choose another save_path"), RunRecords(tmp_path / "file").lock():
+    said = "make the folder writable or choose another save_path"
+    with pytest.raises(StorageError, match=said), RunRecords(tmp_path / "file").lock():
         pass
 
 

@@ -126,6 +126,15 @@ def test_pairs_are_a_better_and_worse_sibling(folder: Folder, export: Export) ->
     assert (row["prompt"][0]["content"], row["rejected"][0]["content"]) == ("prompt 1", "reply 2")
 
 
+@pytest.mark.parametrize(("kind", "said"), [("sft", "no step passes"), ("preference", "no two steps make")])
+def test_lack_of_rows_names_what_is_missing(
+    folder: Folder, export: Export, caplog: pytest.LogCaptureFixture, kind: str, said: str
+) -> None:
+    folder.add(WRONG)
+    export(kind, code=1)
+    assert said in caplog.text
+
+
 def test_verl_rows_hold_reference_and_fastest_answer(folder: Folder, export: Export) -> None:
     folder.add(passed(2.0, 2.2))
     (row,) = export("verl")

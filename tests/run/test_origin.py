@@ -128,9 +128,10 @@ def test_replay_gives_same_bytes_without_model_and_judge(
     monkeypatch.setattr("adaexplore.judge_client.dummy.DummyJudge.evaluate", nobody)
     monkeypatch.setattr("adaexplore.offline_writer.writer.OfflineWriter.complete", nobody)
     monkeypatch.setattr("adaexplore.run.session.open_judge", nobody)
-    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 0
-    assert contents(tmp_path / "again") == contents(run)
-    told = json.loads((tmp_path / "again" / "environment.json").read_text())
+    again = tmp_path / "once #1: \N{ROCKET}\n\x85"
+    assert main(["replay", str(run), "--out", str(again)]) == 0
+    assert contents(again) == contents(run)
+    told = json.loads((again / "environment.json").read_text())
     assert told["replay_of"] == str(run.resolve())
     assert told["judge"] == json.loads((run / "environment.json").read_text())["judge"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -70,6 +71,7 @@ def test_unknown_key_names_the_nearest_known_one(write) -> None:
         ("total_steps='25'", 'total_steps: expected an integer, got "25"'),
         ("total_steps=2.5", "total_steps: expected an integer, got 2.5"),
         ("total_steps=0", "total_steps: expected a number >= 1, got 0"),
+        ("total_steps=1000001", "total_steps: expected a number <= 1000000, got 1000001"),
         ("seed=true", "seed: expected an integer, got true"),
         ("p_large=1.5", "p_large: expected a number <= 1.0, got 1.5"),
         ("p_large=true", "p_large: expected a number, got true"),
@@ -102,6 +104,12 @@ def test_an_override_without_a_value_is_refused() -> None:
     assert complaint(None, "save_path=") == "--set save_path=: expected a value after =, or null for none"
 
 
+@pytest.mark.parametrize("text", ["run #1", "a\nb", "sh -c 'cat #'"])
+def test_override_that_yaml_would_change_is_refused(text: str) -> None:
+    assert complaint(None, f"save_path={text}").endswith("; put the value in quotes")
+    assert load_config(None, [f"save_path={json.dumps(text)}"]).save_path == text
+
+
 def test_every_problem_is_reported_where_it_stands(write) -> None:
     path = write("level: two\n\nspeed: 3\n")
     message = complaint(path, "total_steps", "p_large=2", "server_type=[")
@@ -125,6 +133,9 @@ def test_every_problem_is_reported_where_it_stands(write) -> None:
         ("level: {a: 1, a: 2}\n", ":1: ", "given twice"),
         ("seed: !!python/object:os.system 1\n", ":1: ", "constructor"),
         ("a: 1\n---\nb: 2\n", ":2: ", "another document"),
+        ("'': 1\n", ":1: ", 'unknown key ""'),
+        ("gpu_ids: &a [*a]\n", ":1: ", "gpu_ids[0]: expected an integer, got [["),
+        (f"level: 1\nseed: {'9' * 5000}\n", ":2: ", "a number with 5000 digits"),
         ("[" * 5000, ": ", "nested too deeply"),
     ],
 )

@@ -52,8 +52,12 @@ def test_save_path_is_taken_as_given() -> None:
     assert run_directory(RunConfig(save_path="out/x", suffix="s"), NOON) == Path("out/x")
 
 
-def test_default_name_tells_runs_apart() -> None:
-    assert run_directory(RunConfig(), NOON) == Path("outputs/MCTS_v1_200_KB_25_20260304-120005")
+def test_default_name_tells_runs_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in ("", "_2", "_3"):
+        folder = run_directory(RunConfig(), NOON)
+        assert folder == Path(f"outputs/MCTS_v1_200_KB_25_20260304-120005{number}")
+        folder.mkdir(parents=True)
     named = RunConfig(agent_type="PS", general_memory_path=None, total_steps=3, suffix="try")
     assert run_directory(named, NOON) == Path("outputs/PS_no-memory_KB_3_20260304-120005_try")
 

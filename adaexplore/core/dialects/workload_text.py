@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import base64
-import json
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from adaexplore.core.dialects.schema import Definition, Input, Tensor, Workload
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_bytes
 from adaexplore.core.text.arithmetic import evaluate
+from adaexplore.core.text.json_text import parse_json
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def _stored(name: str, tensor: Tensor, given: Input, shape: list[int], root: Pat
     content = input_bytes(path, "safetensors file", TaskError, "download the benchmark's data")
     size = int.from_bytes(content[:8], "little")
     try:
-        entry = json.loads(content[8 : 8 + size])[given.tensor_key]
+        entry = parse_json(content[8 : 8 + size])[given.tensor_key]
         begin, end = entry["data_offsets"]
         found = (_STORED.get(entry["dtype"]), list(entry["shape"]))
     except (KeyError, TypeError, ValueError) as error:

@@ -65,9 +65,7 @@ def write_text(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
         reason = error.strerror or error
-        raise StorageError(
-            f"cannot write {path}: {reason}; free space or choose another save_path"
-        ) from error
+        raise StorageError(f"cannot write {path}: {reason}; free space or choose another place") from error
 
 
 def write_json(path: Path, data: Any) -> None:

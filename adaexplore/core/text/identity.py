@@ -9,6 +9,9 @@ from functools import lru_cache
 from adaexplore.core.text.own_text import reads_own_text
 from adaexplore.core.text.syntax import parse
 
+MOST_PARSED_CHARS = 2**20
+"""Longer sources are not parsed: it takes minutes, and a judge takes none of them (``MAX_SOURCE_BYTES``)."""
+
 
 @lru_cache(maxsize=128)  # a step asks about the same text several times
 def source_identity(source: str) -> str:
@@ -16,8 +19,10 @@ def source_identity(source: str) -> str:
 
     Comments, blank lines, formatting and docstrings do not count; names, numbers and order do.
     A text that does not parse is identified by its lines without trailing blanks, a program that may read
-    its own text (see :mod:`adaexplore.core.text.own_text`) by that text.
+    its own text (see :mod:`adaexplore.core.text.own_text`) and a very long one by that text.
     """
+    if len(source) > MOST_PARSED_CHARS:
+        return text_digest(f"exact\n{source}")
     try:
         tree = parse(source)
         for node in ast.walk(tree):
