@@ -24,18 +24,26 @@ _BUSY_S = 1.0
 UNUSED_DAYS = 30
 MAX_REASON = 300
 """Characters that the log has of why a row cannot be read."""
-_TABLES = """
+_JOBS = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL DEFAULT '', idempotency_key TEXT,
     digest TEXT NOT NULL, kind TEXT NOT NULL, accepted REAL NOT NULL, starts INTEGER NOT NULL DEFAULT 0,
     body TEXT, answer TEXT, UNIQUE (owner, idempotency_key)
 );
 CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
-CREATE INDEX finished ON jobs (owner, number) WHERE answer IS NOT NULL;
-CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
-CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);
 """
+_RESULTS = """
+CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
+"""
+_FINISHED = "CREATE INDEX IF NOT EXISTS finished ON jobs (owner, number) WHERE answer IS NOT NULL"
+_PROBE = "CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);"
 COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
+_SCRIPTS = {
+    0: f"{_JOBS} {_RESULTS} {_PROBE}",
+    1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_PROBE} "
+    f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
+}
+"""Scripts that make the present layout out of an older one; 0 is an empty file."""
 
 
 class Store:
@@ -152,10 +160,11 @@ def _open(path: Path | None) -> sqlite3.Connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
-        if layout == 0:  # an empty file
-            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_LAYOUT}; COMMIT;")
+        if layout in _SCRIPTS:
+            connection.executescript(f"BEGIN; {_SCRIPTS[layout]} PRAGMA user_version = {_LAYOUT}; COMMIT;")
         elif layout != _LAYOUT:
             raise ConfigError(f"JUDGE_STATE {path} is of another version ({layout}); name another file")
+        connection.execute(_FINISHED)  # older judges do not need it
     except BaseException:
         connection.close()
         raise

@@ -1,14 +1,15 @@
-"""State files with rows that cannot be read."""
+"""State files with rows that cannot be read, and state files of earlier layouts."""
 
 import asyncio
 import contextlib
+import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, JobRequest
+from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.job import Job
 from online_judge.queue.journal import UNREADABLE, Journal
@@ -20,6 +21,15 @@ from .sources import BAD, PASSING
 from .test_v2_jobs import judged, look, metric, submit
 
 BODY = JobRequest(request=EvaluationRequest(custom_model_src="x = 1"))
+LAYOUT_1 = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, idempotency_key TEXT UNIQUE, digest TEXT NOT NULL,
+    kind TEXT NOT NULL, accepted REAL NOT NULL, starts INTEGER NOT NULL DEFAULT 0, body TEXT, answer TEXT
+);
+CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
+CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
+PRAGMA user_version = 1;
+"""
 
 
 def change(state: Path, statement: str, *values: object) -> list[tuple[object, ...]]:
@@ -127,6 +137,30 @@ def test_unreadable_verdict_is_a_miss(tmp_path: Path, content: object) -> None:
     assert asyncio.run(ask(put=False)) is None
     assert change(state, "SELECT * FROM results") == []
     assert asyncio.run(ask(put=True)) == verdict
+
+
+def test_file_of_the_first_layout_keeps_its_jobs(tmp_path: Path) -> None:
+    state = tmp_path / "state.sqlite"
+    answer = JobAnswer(id="b", kind="candidate", state="failed", error="x\udc80")
+    with contextlib.closing(sqlite3.connect(state)) as connection, connection:
+        connection.executescript(LAYOUT_1)
+        insert = "INSERT INTO jobs (id, idempotency_key, digest, kind, accepted, starts, body, answer) "
+        connection.execute(
+            f"{insert} VALUES ('a', 'k', 'd', 'candidate', 1.0, 3, ?, NULL)", (BODY.model_dump_json(),)
+        )
+        connection.execute(
+            f"{insert} VALUES ('b', NULL, 'd', 'candidate', 2.0, 0, NULL, ?)",
+            (json.dumps(answer.model_dump(mode="json")),),
+        )
+        connection.execute("INSERT INTO results (key, verdict) VALUES ('exact', '{\"status\": \"launch\"}')")
+    for _ in range(2):
+        waiting, done = rows_of(state)
+        assert (waiting.id, waiting.key, waiting.digest) == ("a", "k", "d")
+        assert (waiting.kind, waiting.accepted_at, waiting.starts) == ("candidate", 1.0, 3)
+        assert (waiting.body, waiting.answer, waiting.caller.owner) == (BODY, None, "")
+        assert done.answer is not None
+        assert (done.caller.owner, done.answer.error) == ("", "x?")
+    assert change(state, "SELECT count(*) FROM results") == [(1,)]
 
 
 def test_judge_with_unreadable_rows_answers_every_key(tmp_path: Path) -> None:
