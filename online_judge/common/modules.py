@@ -125,6 +125,11 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.view(torch.uint8) if is_float8(tensor) else tensor
 
 
+def zeroed(tensor: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """Return a copy with 0 where ``mask`` is True."""
+    return bits(tensor).masked_fill(mask, 0).view(tensor.dtype)
+
+
 def is_half(dtype: torch.dtype) -> bool:
     """Return True for floating numbers of 16 bits or fewer."""
     return dtype.is_floating_point and int(dtype.itemsize) <= 2

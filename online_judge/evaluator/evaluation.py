@@ -249,7 +249,8 @@ class Evaluation(CandidateJob):
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
-            self._mask_unwritten()
+            if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
+                self._mask_unwritten()
             unwritten = self._problem.unwritten()
             call = self._problem.timed_call(self._request.baseline)
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)

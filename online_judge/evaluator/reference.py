@@ -366,11 +366,7 @@ class Reference:
         if not self.masks_unwritten:
             return tree
         masks = tuple(modules.widened(leaf).isnan() for leaf in tree.leaves)
-        leaves = tuple(
-            modules.bits(leaf).masked_fill(mask, 0).view(leaf.dtype)
-            for leaf, mask in zip(tree.leaves, masks, strict=True)
-        )
-        return trees.Tree(tree.shape, leaves, masks)
+        return trees.Tree(tree.shape, tuple(map(modules.zeroed, tree.leaves, masks)), masks)
 
     def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
         """Return True if double precision would take too long; a first call gets a second chance."""

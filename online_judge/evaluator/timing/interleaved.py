@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from online_judge.common.modules import bits
+from online_judge.common.modules import zeroed
 from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
@@ -350,10 +350,7 @@ class InterleavedTiming:
         masks = self._unwritten
         if places is not None:
             masks = [mask[some] for mask, some in zip(masks, places, strict=True)]
-        return [
-            bits(output).masked_fill(mask, 0).view(output.dtype)
-            for output, mask in zip(outputs, masks, strict=True)
-        ]
+        return [zeroed(*pair) for pair in zip(outputs, masks, strict=True)]
 
     def _kept(self, output: torch.Tensor) -> torch.Tensor:
         """Return a copy of an output; a large one is not copied and lives until the next block."""
