@@ -1,8 +1,8 @@
 """Leases of one device, granted by its owner in the gateway.
 
-A job runs beside other jobs, or ``alone`` if it needs all of the device's memory. During its job an evaluator
-holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. Processes that
-use the device only now and then (a candidate that compiles, a start of CUDA) hold neither: they are
+A job runs beside any number of others, beside a few if it lacked memory, or ``alone``. During its job an
+evaluator holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something.
+Processes that use the device only now and then (a candidate that compiles, a start of CUDA) hold neither: they are
 ``stoppable``, and exclusive holders stop them with SIGSTOP.
 """
 
@@ -29,12 +29,16 @@ from online_judge.sandbox import linux
 log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.25
+_ANY: Final = 2**31
+"""More jobs than ever run at a time."""
+FEW: Final = 2
+"""Other jobs beside one that lacked memory beside more."""
 _REMEMBERED: Final = 8
-"""Number of jobs of a problem that run alone after one of its jobs ran out of memory."""
+"""Number of jobs of a problem that run beside few others, or alone, after one of them lacked memory."""
 _TIMINGS: Final = 3
 """Jobs that hold memory for timing: one is timed, one has its inputs ready, one has its outputs compared.
 
-Each takes at most 30 % of the free memory, see ``evaluator/timing/setup.py``.
+``evaluator/timing/setup.py`` limits how much each takes.
 """
 _CORES_OF_A_SWEEP: Final = 8
 _compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
@@ -65,8 +69,8 @@ class GpuLeases:
 
     def __init__(self, path: str | Path) -> None:
         """Use ``path``, and files whose names begin with it, as locks; create those that are missing."""
-        # called before a job runs alone; each frees a slot's memory between jobs
-        self.on_alone: list[Callable[[], object]] = []
+        # called before a job that lacked memory runs again; each frees the memory of a slot's idle evaluators
+        self.on_scarcity: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
         self._account = f"{path}.stopped"  # seconds for which processes have been stopped so far
@@ -76,51 +80,47 @@ class GpuLeases:
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
         self._timings = threading.Semaphore(_TIMINGS)
         self._condition = threading.Condition()
-        self._running = 0
-        self._alone = False
+        self._running: list[int] = []  # for each running job, how many others may run beside it
         self._waiting_jobs: list[object] = []
-        self._large: dict[str, int] = {}
+        self._large: dict[str, list[int]] = {}  # by problem, the same number for each of its next jobs
 
     @contextmanager
-    def claim(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
-        """Let one job use the device within the block, beside other jobs or alone; yield True if alone.
+    def claim(self, problem: str, cancelled: threading.Event, *, others: int = _ANY) -> Iterator[bool]:
+        """Let one job use the device within the block, beside at most ``others``; yield True if alone.
 
-        Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named runs alone.
-        Raises Cancelled if ``cancelled`` is set before the job begins.
+        Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named has fewer
+        others beside it. Raises Cancelled if ``cancelled`` is set before the job begins.
         """
         job = object()
         with self._condition:
-            if not alone and problem in self._large:
-                alone = True
-                self._large[problem] -= 1
+            if others == _ANY and problem in self._large:
+                others = self._large[problem].pop()
                 if not self._large[problem]:
                     del self._large[problem]
             self._waiting_jobs.append(job)
             try:
-                while self._waiting_jobs[0] is not job or self._alone or (alone and self._running):
+                while self._waiting_jobs[0] is not job or len(self._running) > min([others, *self._running]):
                     if cancelled.is_set():
                         raise Cancelled
                     self._condition.wait(_LOOK_S)
             finally:
                 self._waiting_jobs.remove(job)
                 self._condition.notify_all()
-            self._running += 1
-            self._alone = alone
+            self._running.append(others)
         try:
-            if alone:
-                for give_back in self.on_alone:
-                    give_back()
-            yield alone
+            if others < _ANY:
+                for free in self.on_scarcity:
+                    free()
+            yield others == 0
         finally:
             with self._condition:
-                self._running -= 1
-                self._alone = False
+                self._running.remove(others)
                 self._condition.notify_all()
 
-    def remember(self, problem: str) -> None:
-        """Let the next jobs of a problem run alone, because one lacked memory beside others."""
+    def remember(self, problem: str, others: int) -> None:
+        """Let the next jobs of a problem run beside at most ``others``, because one lacked memory."""
         with self._condition:
-            self._large[problem] = _REMEMBERED
+            self._large[problem] = [others] * _REMEMBERED
 
     def forget(self, problem: str) -> None:
         """Let jobs of a problem run beside others again, because the candidate was at fault."""

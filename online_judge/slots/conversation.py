@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
-from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
+from online_judge.processes.gpu_lease import FEW, Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Clock, Whose
@@ -143,8 +143,8 @@ class Attempts:
     """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
 
     At most ``count`` of them count, and at most ``2 * count`` are made. An attempt in which the fork server
-    died does not count. An attempt that lacks memory beside other jobs is repeated alone on the device; the
-    two count as one.
+    died does not count. An attempt that lacks memory beside other jobs is repeated beside few, then alone on
+    the device; all of them count as one.
     """
 
     forks: ForkClient
@@ -156,7 +156,7 @@ class Attempts:
     _made: int = field(default=0, init=False)
     _counted: int = field(default=0, init=False)
     _generation: int | None = field(default=None, init=False)
-    _again_alone: bool = field(default=False, init=False)
+    _others: int | None = field(default=None, init=False)  # beside the next attempt; None: as usual
 
     @property
     def are_left(self) -> bool:
@@ -165,7 +165,7 @@ class Attempts:
         return self._counted + counts < self.count and self._made < 2 * self.count
 
     def another(self) -> bool:
-        if self._again_alone:
+        if self._others is not None:
             return True
         if not self.are_left:
             return False
@@ -182,10 +182,11 @@ class Attempts:
         and are swallowed.
         """
         self.lost = None
-        again, self._again_alone = self._again_alone, False
+        others, self._others = self._others, None
         claim: AbstractContextManager[bool] = nullcontext(False)
         if self.leases is not None:
-            claim = self.leases.claim(self.problem, self.cancelled, alone=again)
+            limit = {} if others is None else {"others": others}
+            claim = self.leases.claim(self.problem, self.cancelled, **limit)
         try:
             with claim as alone:
                 try:
@@ -193,9 +194,9 @@ class Attempts:
                 except NotEnoughMemory:
                     if alone or self.leases is None:
                         raise
-                    log.warning("there was too little memory beside others: the job is tried again alone")
-                    self.leases.remember(self.problem)
-                    self._again_alone = True
+                    self._others = FEW if others is None else 0
+                    log.warning("too little memory: the job is tried again beside %d others", self._others)
+                    self.leases.remember(self.problem, self._others)
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)
             self.lost = error if isinstance(error, Lost) else None

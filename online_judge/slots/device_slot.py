@@ -106,7 +106,7 @@ class DeviceSlot:
         name = f"cuda:{self.device.id}" if self.executes else self.device.kind
         self._target = Target(self.device.hardware, name, self.executes)
         self._evaluators = Evaluators(self.device.kind, evaluators, self._leases)
-        self._leases.on_alone.append(self._evaluators.forget)
+        self._leases.on_scarcity.append(self._evaluators.free_idle)
 
     def start(self) -> None:
         """Start an evaluator for the first job; raises JudgeError if none can be started."""

@@ -39,10 +39,12 @@ class EvaluatorHandle:
         self.leases = LeaseServer(leases, self._channel.send_json)
         self._op = ""  # of the latest order
         self._frozen: set[int] = set()
+        self.idle = False
         self.ended = False
 
     def wake(self) -> bool:
         """Resume it; return True if it can take an order: it lives and has sent nothing unasked."""
+        self.idle = False
         linux.go_on(self._frozen)
         return not self.ended and not is_readable(0, self.process.lifeline, self._channel)
 
@@ -96,6 +98,7 @@ class EvaluatorHandle:
             return
         if self.leases.are_returned():
             self._frozen = linux.stop_below([self.process.supervisor])
+            self.idle = True
         else:
             self.end()
 
@@ -130,6 +133,7 @@ class Evaluators:
     # by reference, the most recent last
     _of: OrderedDict[str, EvaluatorHandle] = field(default_factory=OrderedDict, init=False)
     _unused: EvaluatorHandle | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # guards ``_of``
 
     def start(self) -> None:
         """Start an evaluator for the first reference; raises JudgeError if none can be started."""
@@ -138,25 +142,34 @@ class Evaluators:
     def of(self, source: str, cancelled: threading.Event) -> EvaluatorHandle:
         """Return the evaluator of this text, which runs no other; raises as :meth:`Pool.take` does."""
         key = text_digest(source)
-        known = self._of.pop(key, None)
-        if known is None:
-            known, self._unused = self._unused, None
-        if known is not None and not (known.wake() and self._pool.lives(known.process)):
-            known.end()
-            known = None
-        self._of[key] = known = known or self._take(cancelled)
-        while len(self._of) > (_KEPT_ON_GPU if self._kind == "cuda" else _KEPT):
-            _, oldest = self._of.popitem(last=False)
-            threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
+        with self._lock:  # an evaluator that is awake is not freed
+            known = self._of.pop(key, None)
+            if known is None:
+                known, self._unused = self._unused, None
+            if known is not None and not (known.wake() and self._pool.lives(known.process)):
+                known.end()
+                known = None
+        known = known or self._take(cancelled)
+        with self._lock:
+            self._of[key] = known
+            most = _KEPT_ON_GPU if self._kind == "cuda" else _KEPT
+            oldest = [self._of.popitem(last=False)[1] for _ in range(len(self._of) - most)]
+        for each in oldest:
+            threading.Thread(target=each.end, name="end-evaluator", daemon=True).start()
         return known
 
-    def forget(self) -> None:
-        """End all evaluators that have loaded a reference, to free device memory."""
-        while self._of:
-            self._of.popitem()[1].end()
+    def free_idle(self) -> None:
+        """End all evaluators that have loaded a reference and do no job, to free device memory."""
+        with self._lock:
+            idle = {key: each for key, each in self._of.items() if each.idle}
+            for key in idle:
+                del self._of[key]
+        for each in idle.values():
+            each.end()
 
     def close(self) -> None:
-        self.forget()
+        while self._of:
+            self._of.popitem()[1].end()
         if self._unused is not None:
             self._unused.end()
 

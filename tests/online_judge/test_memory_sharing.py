@@ -1,4 +1,4 @@
-"""Jobs beside each other on a device, and the one that needs it alone."""
+"""Jobs beside each other on a device, and those that need more of its memory."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ from typing import TypeVar, cast
 import pytest
 
 from online_judge.processes.fork_client import ForkClient
-from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
+from online_judge.processes.gpu_lease import FEW, Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.slots.conversation import Attempts
 
 NEVER = threading.Event()
@@ -64,9 +64,9 @@ def test_jobs_run_side_by_side(leases: GpuLeases) -> None:
     assert [job.result() for job in jobs] == [False] * 3
 
 
-def test_slots_free_memory_before_a_job_runs_alone(leases: GpuLeases) -> None:
+def test_idle_evaluators_are_freed_before_jobs_that_lacked_memory(leases: GpuLeases) -> None:
     order: list[str] = []
-    leases.on_alone += [lambda: order.append("first slot"), lambda: order.append("second slot")]
+    leases.on_scarcity += [lambda: order.append("first slot"), lambda: order.append("second slot")]
 
     def needing(alone: bool) -> str:
         order.append(small(alone))
@@ -75,7 +75,32 @@ def test_slots_free_memory_before_a_job_runs_alone(leases: GpuLeases) -> None:
     assert use(leases, "p", NEVER, small) == "beside"
     assert order == []
     assert use(leases, "p", NEVER, needing) == "alone"
-    assert order == ["beside", "first slot", "second slot", "alone"]
+    assert order == ["beside", "first slot", "second slot", "beside", "first slot", "second slot", "alone"]
+
+
+def test_jobs_that_lacked_memory_run_beside_few(leases: GpuLeases) -> None:
+    together, lock = 3 * FEW, threading.Lock()
+    met, running, most = threading.Barrier(together), [0], [0]
+
+    def work(failing: list[bool]) -> str:
+        if failing.pop():
+            met.wait(10)  # all run at once before the first of them fails
+            raise NotEnoughMemory
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        time.sleep(0.05)
+        with lock:
+            running[0] -= 1
+        return "done"
+
+    def job(number: int) -> str:
+        failing = [False, True]
+        return use(leases, f"p{number}", NEVER, lambda alone: work(failing))
+
+    with ThreadPoolExecutor(together) as threads:
+        assert list(threads.map(job, range(together))) == ["done"] * together
+    assert most == [FEW + 1]
 
 
 def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
@@ -86,7 +111,10 @@ def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
         end.wait(10)
         order.append("long")
 
+    attempts: list[bool] = []
+
     def needing(alone: bool) -> None:
+        attempts.append(alone)
         large(alone)
         order.append("large")
 
@@ -97,10 +125,10 @@ def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
         threads.submit(use, leases, "a", NEVER, long)
         assert inside.wait(10)
         threads.submit(use, leases, "b", NEVER, needing)
-        wait_for(lambda: leases.waiting == 1)
+        wait_for(lambda: len(attempts) == 2 and leases.waiting == 1)
         threads.submit(use, leases, "c", NEVER, late)
         end.set()
-    assert order == ["long", "large", "late"]
+    assert (order, attempts) == (["long", "large", "late"], [False, False, True])
     assert use(leases, "c", NEVER, small) == "beside"
 
 

@@ -586,12 +586,12 @@ def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
 
 
 def test_expanded_inputs_count_with_all_their_elements(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("online_judge.evaluator.timing.setup._MOST_BYTES", 2**20)
     source = TEMPLATE.format(body="return x.sum(1)", size="64, 1).expand(64, 256")
     stopwatch: Any = FakeStopwatch(clock, 1.0)
     with simulated_cuda("sm_90"):
         reference = Reference(source, Seeds(b"key"), "fp32", cuda=False)
         call, rng, expected = reference.call("eager", []), random.Random(1), [torch.empty(64)]
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10 * 2**20, 10 * 2**20))
         setup = TimingSetup(reference, "race", call, stopwatch, expected, rng, shared=True)
     assert setup.count > 1
     assert setup.count * setup.pool.set_bytes <= 2**20

@@ -30,8 +30,9 @@ _NO_COVER_MS = 0.2
 # for calls with backward passes, whose launches take the host up to a millisecond
 _NO_COVER_OF_PASSES_MS = 2.0
 _COPIES = 16
-_SHARE_OF_MEMORY = 0.3
-_MOST_BYTES = 16 * 2**30
+_SHARE_OF_FREE_MEMORY = 0.3
+_SHARE_OF_MEMORY = 0.1  # of all; others need the rest
+_LEAST_CALLS = 4  # for which a share of the free memory alone is the limit
 _DRAWS = 4
 _FAILS = "forward() fails while it is timed"
 _FRESH = 1 / 16
@@ -167,9 +168,10 @@ class TimingSetup:
         self._stopwatch = stopwatch
         _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
-        free, _ = torch.cuda.mem_get_info()
-        space = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
-        self.count = max(1, min(MAX_CALLS, int(space / max(bytes_in + 2 * self.output_bytes, 1))))
+        each = max(bytes_in + 2 * self.output_bytes, 1)
+        free, total = torch.cuda.mem_get_info()
+        space = min(free * _SHARE_OF_FREE_MEMORY, max(total * _SHARE_OF_MEMORY, _LEAST_CALLS * each))
+        self.count = max(1, min(MAX_CALLS, int(space / each)))
         self.pool = InputPool(reference, name, self.count, rng)
         self._memory = [self.pool.shared]
         try:
