@@ -21,7 +21,7 @@ from online_judge.candidate.config_sweep import ConfigSweep, ContextLost, same_f
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
-from online_judge.candidate.parallel_compile import compiling_ahead
+from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import gradients, modules, timing, trees
@@ -173,7 +173,7 @@ class CandidateProcess:
                     share = profile.profile_share(again, self._meter.kernel_names())
                     seen = {"share": share.to_json() if share is not None else None}
                 case _:
-                    with compiling_ahead() if self._cuda else contextlib.nullcontext():
+                    with quick_autotuning() if self._cuda else contextlib.nullcontext():
                         result = call()
                     # neither the first call nor the second
                     if self._lines is None and self._background.settled:

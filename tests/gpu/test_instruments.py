@@ -17,7 +17,7 @@ import torch
 
 from online_judge.candidate.background import Background
 from online_judge.candidate.launches import LaunchMeter
-from online_judge.candidate.parallel_compile import compiling_ahead
+from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.profile import profile_share
 from online_judge.common.gpu_peaks import peak
@@ -196,7 +196,7 @@ def test_autotuner_compiles_all_configurations_before_timing(
 
     module.tuned.do_bench = bench
     x = inputs()
-    with compiling_ahead():
+    with quick_autotuning():
         assert torch.equal(module.autotuned(x), x * 2)
     assert compiled == [2, 2]
 

@@ -8,7 +8,7 @@ from triton.runtime import _async_compile
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import KernelInterface
 
-from online_judge.candidate import parallel_compile
+from online_judge.candidate import autotuning
 
 CONFIGS = [Config({"BLOCK": size}) for size in (16, 32, 64)]
 LAUNCH = {"grid": (4,), "warmup": False}  # what ``kernel[(4,)](x, n)`` passes on
@@ -51,12 +51,12 @@ def tuner(kernel: Kernel) -> Any:
 @pytest.fixture(autouse=True)
 def cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """As many cores as configurations."""
-    monkeypatch.setattr(parallel_compile.os, "sched_getaffinity", lambda pid: set(range(8)))
+    monkeypatch.setattr(autotuning.os, "sched_getaffinity", lambda pid: set(range(8)))
 
 
 def test_all_configurations_are_compiled_side_by_side() -> None:
     kernel = Kernel()
-    with parallel_compile.compiling_ahead():
+    with autotuning.quick_autotuning():
         chosen_from = tuner(kernel).prune_configs(LAUNCH)
     assert chosen_from == CONFIGS
     assert kernel.compiled == dict.fromkeys((16, 32, 64), ("x", 7, (4,)))
@@ -64,7 +64,7 @@ def test_all_configurations_are_compiled_side_by_side() -> None:
 
 def test_failing_configuration_is_left_to_the_autotuner() -> None:
     kernel = Kernel(broken=32)
-    with parallel_compile.compiling_ahead():
+    with autotuning.quick_autotuning():
         assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert sorted(kernel.compiled) == [16, 64]
 
@@ -72,7 +72,7 @@ def test_failing_configuration_is_left_to_the_autotuner() -> None:
 def test_nothing_stays_changed() -> None:
     before = Autotuner.prune_configs
     kernel = Kernel()
-    with parallel_compile.compiling_ahead():
+    with autotuning.quick_autotuning():
         pass
     assert Autotuner.prune_configs is before
     assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
@@ -80,8 +80,8 @@ def test_nothing_stays_changed() -> None:
 
 
 def test_one_core_compiles_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel_compile.os, "sched_getaffinity", lambda pid: {0})
+    monkeypatch.setattr(autotuning.os, "sched_getaffinity", lambda pid: {0})
     kernel = Kernel()
-    with parallel_compile.compiling_ahead():
+    with autotuning.quick_autotuning():
         assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert not kernel.compiled

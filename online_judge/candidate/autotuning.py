@@ -17,7 +17,7 @@ _MOST_THREADS = 16
 
 
 @contextlib.contextmanager
-def compiling_ahead() -> Iterator[None]:
+def quick_autotuning() -> Iterator[None]:
     """Have autotuners, within the block, compile all configurations before they time the first.
 
     Their choice stays the same: a configuration that does not compile raises again when it is timed.
