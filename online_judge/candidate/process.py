@@ -16,12 +16,12 @@ import torch
 from triton.runtime import driver
 
 from online_judge.candidate import classification, profile
+from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost, same_form
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
-from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import gradients, modules, timing, trees

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import sysconfig
 from functools import cache
+from pathlib import Path
 
 import torch
 import triton
@@ -12,6 +14,8 @@ import triton
 import adaexplore.core
 
 _MARKS = ("/site-packages/", "/dist-packages/", "/torchinductor_")
+_FOLDERS = tuple(path for path in sys.path if path and any(Path(path).glob("*.dist-info")))
+"""Folders with installed packages (``pip install --target``), as they are before a candidate is loaded."""
 
 
 def is_candidates(file: str) -> bool:
@@ -32,4 +36,4 @@ def _installed() -> tuple[str, ...]:
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
     packages = [os.path.dirname(str(package.__file__)) for package in (torch, triton, adaexplore)]
     packages.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # the judge
-    return tuple(f"{path.rstrip('/')}/" for path in {*paths, *packages} if path)
+    return tuple(f"{path.rstrip('/')}/" for path in {*paths, *packages, *_FOLDERS} if path)

@@ -2,8 +2,8 @@
 
 A job runs beside any number of others, beside a few if it lacked memory, or ``alone``. During its job an
 evaluator holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something.
-Processes that use the device only now and then (a candidate that compiles, a start of CUDA) hold neither: they are
-``stoppable``, and exclusive holders stop them with SIGSTOP.
+Processes that use the device only now and then (a candidate that compiles, a start of CUDA) hold neither:
+they are ``stoppable``, and exclusive holders stop them with SIGSTOP.
 """
 
 from __future__ import annotations

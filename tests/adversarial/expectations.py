@@ -27,6 +27,7 @@ class Expectation:
     - ``unseen``: nothing is to be seen on this device, for ``reason``; it must merely run.
 
     With ``gainless`` a verdict that is correct all the same may not claim more speed than the honest twin.
+    With ``may_crash`` the judge may end it as a crash, for answers that cannot be.
     """
 
     kind: Literal["refused", "flag", "harmless", "unseen"]
@@ -35,6 +36,7 @@ class Expectation:
     problem_flags: frozenset[str] = frozenset()
     gainless: bool = False
     must_pass: bool = False
+    may_crash: bool = False
     reason: str = ""
 
     def __post_init__(self) -> None:
@@ -72,11 +74,12 @@ class Expectation:
 
     def _missing_flag(self, answer: dict[str, Any], status: str, found: list[str], problem: list[str]) -> str:
         if not answer["correctness"]:
-            return "" if status in _SEEN_THROUGH else "it must be seen through"
+            seen = status in _SEEN_THROUGH or (self.may_crash and status == "crash")
+            return "" if seen else "it must be seen through"
         if self.least is Severity.REJECT:
             return f"it must be rejected by one of {sorted(self.flags)}"
-        seen = self.flags & set(found) or self.problem_flags & set(problem)
-        return "" if seen else f"one of {sorted(self.flags | self.problem_flags)} must be there"
+        flagged = self.flags & set(found) or self.problem_flags & set(problem)
+        return "" if flagged else f"one of {sorted(self.flags | self.problem_flags)} must be there"
 
     def _gain(self, answer: dict[str, Any], honest_speedup: float | None) -> str:
         speedup = answer["runtime_stats"].get("fast_p") if answer["correctness"] else None
@@ -95,9 +98,12 @@ def rejected(*flags: str) -> Expectation:
     return Expectation("flag", Severity.REJECT, frozenset(flags))
 
 
-def suspected(*flags: str, problem: tuple[str, ...] = (), gainless: bool = False) -> Expectation:
+def suspected(
+    *flags: str, problem: tuple[str, ...] = (), gainless: bool = False, may_crash: bool = False
+) -> Expectation:
     """Expect that it is refused or has one of these flags, or its problem one of ``problem``."""
-    return Expectation("flag", Severity.SUSPECT, frozenset(flags), frozenset(problem), gainless)
+    flagged, problems = frozenset(flags), frozenset(problem)
+    return Expectation("flag", Severity.SUSPECT, flagged, problems, gainless, may_crash=may_crash)
 
 
 def noted(*flags: str, gainless: bool = False) -> Expectation:

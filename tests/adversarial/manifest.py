@@ -561,7 +561,12 @@ ROWS = (
             Case(
                 f"r46_tiny_times_{letter}",
                 suspected("patched_functions"),
-                suspected("patched_functions", "below_bandwidth_bound", *HANDED_IN_TIME, gainless=True),
+                # c claims times below any possible one where the kernel is short
+                suspected(
+                    *("patched_functions", "below_bandwidth_bound", *HANDED_IN_TIME),
+                    gainless=True,
+                    may_crash=letter == "c",
+                ),
                 naive=None if letter == "c" else "fast",
             )
             for letter in "abc"

@@ -15,9 +15,9 @@ from types import ModuleType
 import pytest
 import torch
 
+from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
 from online_judge.candidate.launches import LaunchMeter
-from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.profile import profile_share
 from online_judge.common.gpu_peaks import peak

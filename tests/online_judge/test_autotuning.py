@@ -1,9 +1,10 @@
-"""Configurations of an autotuned kernel are compiled before the first is timed."""
+"""Configurations of an autotuned kernel are compiled before the first is timed, and timed less."""
 
 import threading
 from typing import Any
 
 import pytest
+from triton.backends.nvidia.driver import CudaDriver
 from triton.runtime import _async_compile
 from triton.runtime.autotuner import Autotuner, Config
 from triton.runtime.jit import KernelInterface
@@ -77,6 +78,17 @@ def test_nothing_stays_changed() -> None:
     assert Autotuner.prune_configs is before
     assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert not kernel.compiled
+
+
+def test_configurations_are_timed_for_30_ms(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, object]] = []
+    monkeypatch.setattr(autotuning, "do_bench", lambda call, **how: asked.append(how))
+    driver: Any = CudaDriver.__new__(CudaDriver)
+    before = CudaDriver.get_benchmarker
+    with autotuning.quick_autotuning():
+        driver.get_benchmarker()(lambda: None, quantiles=(0.5, 0.2, 0.8))
+    assert asked == [{"warmup": 5, "rep": 30, "quantiles": (0.5, 0.2, 0.8)}]
+    assert CudaDriver.get_benchmarker is before
 
 
 def test_one_core_compiles_as_before(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,7 @@ def test_jobs_run_side_by_side(leases: GpuLeases) -> None:
     assert [job.result() for job in jobs] == [False] * 3
 
 
-def test_idle_evaluators_are_freed_before_jobs_that_lacked_memory(leases: GpuLeases) -> None:
+def test_scarcity_frees_idle_evaluators_first(leases: GpuLeases) -> None:
     order: list[str] = []
     leases.on_scarcity += [lambda: order.append("first slot"), lambda: order.append("second slot")]
 
