@@ -110,14 +110,20 @@ class Load:
     cores_busy: float | None = None
 
 
-def choose(saved: Path, kernelbench: Path, count: int, autotuned: int) -> list[Kernel]:
+def choose(
+    saved: Path, kernelbench: Path, count: int, autotuned: int, without: Sequence[str] = ()
+) -> list[Kernel]:
     """Return ``count`` saved kernels in random order; at least ``autotuned`` of them use ``triton.autotune``.
+
+    ``without`` names problems to leave out, such as ``2_99``.
 
     Raises:
         UsageError: a problem is missing, or there are too few such kernels.
     """
     found = []
     for each in saved_kernels(saved):
+        if each.key in without:
+            continue
         file = next(kernelbench.glob(f"level{each.level}/{each.problem_id}_*.py"), None)
         if file is None:
             raise UsageError(f"{kernelbench} has no level{each.level}/{each.problem_id}_*.py for {each.path}")
@@ -291,6 +297,7 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=12)
     parser.add_argument("--in-flight", type=int, default=24)
     parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--without", nargs="*", default=[], help="problems to leave out, such as 2_99")
     parser.add_argument("--autotuned", type=int, default=0, help="kernels that use triton.autotune, at least")
     parser.add_argument("--one-by-one", action="store_true", help="one slot; trees in turn")
     parser.add_argument("--v1", action="store_true", help="use /evaluate, without best_so_far")
@@ -299,7 +306,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args()
     end, options.out = time.monotonic() + options.limit_s, options.out.resolve()
-    kernels = choose(options.saved, options.kernelbench, options.count, options.autotuned)
+    kernels = choose(options.saved, options.kernelbench, options.count, options.autotuned, options.without)
     trees, out, lines = list(dict.fromkeys(options.tree)), JsonLines(options.out), []
     places = {tree: Path(tree).resolve() for tree in trees}  # a judge runs with its tree as working directory
     if options.one_by_one:
