@@ -33,6 +33,11 @@ from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 
 GRADED_TRIALS = 2
+_CALLS_HELD = 4
+"""Memory of a job in calls of the reference: in double precision two, as usual one, the candidate's one."""
+_CONTEXT_BYTES = 2**30  # two CUDA contexts
+_FOR_CALLS = 0.6
+"""Share of the GPU's memory for all jobs' calls; the rest is for timing and idle evaluators."""
 _CHECKS_AGAIN = 8
 
 
@@ -82,6 +87,8 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
+        if self._cuda and not self._job.alone:
+            self._kept.enter_context(self._leases.memory(self._share_of_memory()))
         if timed:
             self._measure_clean()
         changed = self._load()
@@ -94,6 +101,15 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
+
+    def _share_of_memory(self) -> float:
+        """Return the share of the memory that all jobs may use which the calls of this one need."""
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.FORWARD.value)
+            _, total = torch.cuda.mem_get_info()
+            needed = _CALLS_HELD * self._problem.call_bytes + _CONTEXT_BYTES
+        self._dialogue.clock("none", "")
+        return min(needed / (_FOR_CALLS * float(total)), 1.0)
 
     def _checked(self, changed: bool) -> Called:
         """Return the last call of :meth:`_check`.

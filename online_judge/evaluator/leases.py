@@ -82,6 +82,10 @@ class Leases:
             finally:
                 self._has_timing_memory = False
 
+    def memory(self, share: float) -> AbstractContextManager[float]:
+        """Hold a share of the memory that jobs may need together. Take it before memory for timing."""
+        return self._lease("memory", share)
+
     def compiling(self) -> AbstractContextManager[float]:
         """Hold cores for compiling configurations within the block."""
         return self._lease("compiling")
@@ -100,16 +104,16 @@ class Leases:
         return Stopped.from_json(self._control.receive_json()[0]).stopped_s
 
     @contextmanager
-    def _lease(self, kind: Mode) -> Iterator[float]:
+    def _lease(self, kind: Mode, share: float = 0.0) -> Iterator[float]:
         """Hold a lease of this kind within the block; yield the seconds waited for it."""
-        waited_s = self._take(kind)
+        waited_s = self._take(kind, share)
         try:
             yield waited_s
         finally:
             self._return()
 
-    def _take(self, kind: Mode) -> float:
-        self._control.send_json(Lease(lease="take", kind=kind).to_json())
+    def _take(self, kind: Mode, share: float = 0.0) -> float:
+        self._control.send_json(Lease(lease="take", kind=kind, share=share).to_json())
         return Granted.from_json(self._control.receive_json()[0]).granted
 
     def _return(self) -> None:

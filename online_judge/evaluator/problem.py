@@ -40,6 +40,14 @@ class Problem:
         return self.reference.cost(self.reference.inputs(_TRIAL))
 
     @cached_property
+    def call_bytes(self) -> int:
+        """Bytes of GPU memory that this process holds at most while the reference is called."""
+        inputs = self.reference.inputs(_TRIAL)
+        torch.cuda.reset_peak_memory_stats()
+        self.reference.outputs(inputs, _TRIAL)
+        return int(torch.cuda.max_memory_allocated())
+
+    @cached_property
     def returns_unwritten(self) -> bool:
         """Whether the reference returned floating elements that it never wrote."""
         try:

@@ -84,7 +84,7 @@ class _FreeDevice(Leases):
     def __init__(self) -> None:
         self._synchronise = lambda: None  # nobody else is to use it next
 
-    def _take(self, kind: str) -> float:
+    def _take(self, kind: str, share: float = 0.0) -> float:
         return 0.0
 
     def _return(self) -> None:

@@ -47,7 +47,7 @@ _WAKE_S: Final = 1.0
 _MOST_TAKEN: Final = 8
 _MOST_WAITING: Final = 64  # most unanswered messages of an evaluator; an honest one waits for each answer
 _RETURN_S: Final = 5.0
-_ONCE: Final = ("timing_memory", "compiling", "stoppable", "stopped")
+_ONCE: Final = ("memory", "timing_memory", "compiling", "stoppable", "stopped")
 """Modes of which an evaluator may hold one lease: a second would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
@@ -58,6 +58,35 @@ class Cancelled(Exception):
 
 class NotEnoughMemory(Exception):
     """The device had too little memory for this job beside others."""
+
+
+class _Shares:
+    """Parts of a whole, granted in the order of the requests; the first holder may have any part."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._held: list[float] = []
+        self._waiting: list[object] = []
+
+    @contextmanager
+    def hold(self, share: float) -> Iterator[None]:
+        request = object()
+
+        def is_next() -> bool:
+            return self._waiting[0] is request and (not self._held or sum(self._held) + share <= 1.0)
+
+        with self._changed:
+            self._waiting.append(request)
+            self._changed.wait_for(is_next)
+            self._waiting.remove(request)
+            self._held.append(share)
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._held.remove(share)
+                self._changed.notify_all()
 
 
 class GpuLeases:
@@ -78,6 +107,7 @@ class GpuLeases:
         for name in (self._path, self._turnstile, self._account):
             _open(name).close()
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
+        self._memory = _Shares()
         self._timings = threading.Semaphore(_TIMINGS)
         self._condition = threading.Condition()
         self._running: list[int] = []  # for each running job, how many others may run beside it
@@ -132,12 +162,15 @@ class GpuLeases:
         return len(self._waiting_jobs)
 
     @contextmanager
-    def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
+    def take(
+        self, mode: Mode, root: int = 0, held: Mode | None = None, share: float = 0.0
+    ) -> Iterator[float]:
         """Hold a lease within the block; yield the seconds waited for it.
 
         Modes:
 
         - ``shared``, ``exclusive``: use of the device;
+        - ``memory``: ``share`` of what jobs may need together; take it before ``timing_memory``;
         - ``timing_memory``: memory for timing; take it before the device;
         - ``compiling``: cores to compile configurations with;
         - ``stoppable``: exclusive holders stop all processes below the process id ``root``;
@@ -148,7 +181,9 @@ class GpuLeases:
         """
         begin = time.monotonic()
         with ExitStack() as lease:
-            if mode == "timing_memory":
+            if mode == "memory":
+                lease.enter_context(self._memory.hold(share if 0 <= share <= 1 else 1.0))
+            elif mode == "timing_memory":
                 lease.enter_context(self._timings)
             elif mode == "compiling":
                 lease.enter_context(_compiling)
@@ -297,14 +332,14 @@ class LeaseServer:
 
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
         match Lease.from_json(message):
-            case Lease(lease="take", kind=kind) if kind is not None and len(self._taken) < _MOST_TAKEN:
+            case Lease(lease="take", kind=kind, share=share) if kind and len(self._taken) < _MOST_TAKEN:
                 if kind in _ONCE and kind in (mode for mode, _ in self._taken):
                     raise ValueError(f"it asked twice for {kind}")
                 if kind in ("stoppable", "stopped") and not self.supervisor:
                     raise ValueError(f"it asked for {kind} without a candidate")
                 lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
-                lease.enter_context(self._device.take(kind, self.supervisor, held))
+                lease.enter_context(self._device.take(kind, self.supervisor, held, share))
                 self._taken.append((kind, lease))
                 waited_s = self._end_wait()
                 if not self._closed:

@@ -27,7 +27,7 @@ from online_judge.protocol.result import EvaluationResult, ProfileResult
 
 Operation = Literal["evaluate", "sweep", "profile", "problem"]
 Whose = Literal["reference", "candidate", "tuning", "none"]
-Mode = Literal["shared", "exclusive", "timing_memory", "compiling", "stoppable", "stopped"]
+Mode = Literal["shared", "exclusive", "memory", "timing_memory", "compiling", "stoppable", "stopped"]
 """How a device is held, see :meth:`online_judge.processes.gpu_lease.GpuLeases.take`."""
 
 
@@ -118,6 +118,7 @@ class Lease(Fact):
 
     lease: Literal["take", "return", "stopped_s"]
     kind: Mode | None = None  # of the lease to take; the one taken last is returned
+    share: float = 0.0  # of the device's memory, for ``memory``
 
 
 class Granted(Fact):

@@ -187,6 +187,39 @@ def test_three_evaluators_at_a_time_have_timing_memory(leases: GpuLeases, evalua
         other.die()
 
 
+def ask(evaluator: Evaluator, kind: str, **fields: float) -> None:
+    evaluator.control.send_json({"lease": "take", "kind": kind, **fields})
+
+
+def is_granted(evaluator: Evaluator, timeout_s: float = PATIENCE_S) -> bool:
+    if not channel.is_readable(timeout_s, evaluator.control):
+        return False
+    return "granted" in evaluator.control.receive_json()[0]
+
+
+def test_memory_is_granted_in_order_while_it_lasts(leases: GpuLeases) -> None:
+    shares = [0.5, 0.25, 0.5, 0.25]
+    evaluators = [Evaluator(leases) for _ in shares]
+    for number, (each, share) in enumerate(zip(evaluators, shares, strict=True)):
+        ask(each, "memory", share=share)
+        assert is_granted(each, 0.2 if number > 1 else PATIENCE_S) is (number < 2)
+    evaluators[0].die()
+    assert [is_granted(each) for each in evaluators[2:]] == [True, True]
+    for each in evaluators[1:]:
+        each.die()
+
+
+@pytest.mark.parametrize("share", [1.0, 7.0, -1.0])
+def test_whole_memory_is_for_one(leases: GpuLeases, evaluator: Evaluator, share: float) -> None:
+    other = Evaluator(leases)
+    ask(other, "memory", share=share)
+    assert is_granted(other)
+    ask(evaluator, "memory", share=0.1)
+    assert not is_granted(evaluator, 0.2)
+    other.die()
+    assert is_granted(evaluator)
+
+
 def test_sweeps_of_all_devices_share_the_cores(
     leases: GpuLeases, evaluator: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
