@@ -33,7 +33,8 @@ from tool_scripts.judge_bench.service import WAITING_S, Client, request_of, runn
 from tool_scripts.script import script
 
 TIMEOUT_S = 120
-_SMI = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", "0")
+_GPU = os.environ.get("CUDA_VISIBLE_DEVICES", "0").partition(",")[0]
+_SMI = ("nvidia-smi", "--query-gpu=utilization.gpu", "--format=csv,noheader,nounits", "-i", _GPU)
 _TEXT_CHARS = 300
 
 Line = dict[str, Any]
