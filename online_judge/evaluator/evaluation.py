@@ -282,7 +282,7 @@ class Evaluation(CandidateJob):
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)
             outcome = timing.run()
-            outcome.quiet = quiet
+            outcome.quiet = quiet and (not outcome.candidate.graph or stopwatch.wait_for_quiet())
             outcome.alone_ms = self._alone_ms(setup, outcome, stopwatch)
             after = gpu_state.snapshot(device)
         with self._holding(exclusive=False):

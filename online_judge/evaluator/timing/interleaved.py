@@ -45,7 +45,7 @@ _CLEARLY = 1.1
 """A speedup is clearly below another one if the upper end of its interval times this factor is below it."""
 _PLAIN_ROUNDS = 2
 _POSSIBLE_MS = (1e-4, 1e9)  # possible times of a call
-_GRAPH_ROUNDS = 3
+_GRAPH_ROUNDS, _MOST_GRAPH_ROUNDS = 3, 12
 
 
 @dataclass
@@ -282,10 +282,17 @@ class InterleavedTiming:
         return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
-        """Replay blocks as CUDA graphs, without the host; run none if the calls cannot be captured."""
+        """Replay blocks as CUDA graphs, without the host; run none if the calls cannot be captured.
+
+        What disturbs a replay makes it longer, so more follow until one confirms the events.
+        """
+        side = outcome.candidate
         try:
-            for extra in range(_GRAPH_ROUNDS):
+            for extra in range(_MOST_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
+                confirmed = clock_check.confirmed(side.gpu_ms, min(side.graph), outcome.copy_ms)
+                if confirmed and extra + 1 >= _GRAPH_ROUNDS:
+                    break
         except BlockRefused as refused:
             self._dialogue.clock("reference", Stage.TIMING.value)
             if "unjoined" in str(refused).lower():
