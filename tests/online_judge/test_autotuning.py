@@ -80,14 +80,20 @@ def test_nothing_stays_changed() -> None:
     assert not kernel.compiled
 
 
-def test_configurations_are_timed_for_30_ms(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fastest_call_in_30_ms_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[dict[str, object]] = []
-    monkeypatch.setattr(autotuning, "do_bench", lambda call, **how: asked.append(how))
+
+    def do_bench(call: object, **how: object) -> list[float]:
+        asked.append(how)
+        return [3.0, 2.0, 9.0]
+
+    monkeypatch.setattr(autotuning, "do_bench", do_bench)
     driver: Any = CudaDriver.__new__(CudaDriver)
     before = CudaDriver.get_benchmarker
     with autotuning.quick_autotuning():
-        driver.get_benchmarker()(lambda: None, quantiles=(0.5, 0.2, 0.8))
-    assert asked == [{"warmup": 5, "rep": 30, "quantiles": (0.5, 0.2, 0.8)}]
+        found = driver.get_benchmarker()(lambda: None, quantiles=(0.5, 0.2, 0.8))
+    assert found == [2.0, 2.0, 2.0]
+    assert asked == [{"warmup": 5, "rep": 30, "return_mode": "all"}]
     assert CudaDriver.get_benchmarker is before
 
 
