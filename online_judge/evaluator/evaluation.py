@@ -104,11 +104,13 @@ class Evaluation(CandidateJob):
 
     def _share_of_memory(self) -> float:
         """Return the share of the memory that all jobs may use which the calls of this one need."""
-        with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.FORWARD.value)
-            _, total = torch.cuda.mem_get_info()
-            needed = _CALLS_HELD * self._problem.call_bytes + _CONTEXT_BYTES
+        if not self._problem.call_bytes:
+            with self._holding(exclusive=False):
+                self._dialogue.clock("reference", Stage.FORWARD.value)
+                self._problem.measure_memory()
         self._dialogue.clock("none", "")
+        total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
+        needed = _CALLS_HELD * self._problem.call_bytes + _CONTEXT_BYTES
         return min(needed / (_FOR_CALLS * float(total)), 1.0)
 
     def _checked(self, changed: bool) -> Called:

@@ -33,19 +33,23 @@ class Problem:
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self.clean_ms: dict[BaselineKind, float] = {}  # of a baseline with nobody else around, where measured
+        self.call_bytes = (
+            0  # of GPU memory, the most that a call of the reference held; 0 before it is measured
+        )
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
     @cached_property
     def cost(self) -> Cost:
         return self.reference.cost(self.reference.inputs(_TRIAL))
 
-    @cached_property
-    def call_bytes(self) -> int:
-        """Bytes of GPU memory that this process holds at most while the reference is called."""
+    def measure_memory(self) -> None:
+        """Call the reference, and set ``call_bytes``."""
         inputs = self.reference.inputs(_TRIAL)
         torch.cuda.reset_peak_memory_stats()
         self.reference.outputs(inputs, _TRIAL)
-        return int(torch.cuda.max_memory_allocated())
+        self.call_bytes = int(torch.cuda.max_memory_allocated())
+        del inputs
+        torch.cuda.empty_cache()
 
     @cached_property
     def returns_unwritten(self) -> bool:

@@ -49,6 +49,7 @@ _MOST_WAITING: Final = 64  # most unanswered messages of an evaluator; an honest
 _RETURN_S: Final = 5.0
 _ONCE: Final = ("memory", "timing_memory", "compiling", "stoppable", "stopped")
 """Modes of which an evaluator may hold one lease: a second would wait for the first, or end it early."""
+_BEFORE_THE_DEVICE: Final = ("timing_memory", "compiling")
 _SECONDS: Final = struct.Struct("d")
 
 
@@ -69,18 +70,20 @@ class _Shares:
         self._waiting: list[object] = []
 
     @contextmanager
-    def hold(self, share: float) -> Iterator[None]:
+    def hold(self, share: float, is_gone: Callable[[], bool]) -> Iterator[None]:
+        """Hold a part within the block; raises ChannelClosed if the holder ``is_gone`` before."""
         request = object()
-
-        def is_next() -> bool:
-            return self._waiting[0] is request and (not self._held or sum(self._held) + share <= 1.0)
-
         with self._changed:
             self._waiting.append(request)
-            self._changed.wait_for(is_next)
-            self._waiting.remove(request)
-            self._held.append(share)
-            self._changed.notify_all()
+            try:
+                while self._waiting[0] is not request or (self._held and sum(self._held) + share > 1.0):
+                    if is_gone():
+                        raise ChannelClosed("it is gone")
+                    self._changed.wait(_LOOK_S)
+                self._held.append(share)
+            finally:
+                self._waiting.remove(request)
+                self._changed.notify_all()
         try:
             yield
         finally:
@@ -111,22 +114,25 @@ class GpuLeases:
         self._timings = threading.Semaphore(_TIMINGS)
         self._condition = threading.Condition()
         self._running: list[int] = []  # for each running job, how many others may run beside it
+        self.most_running = 0  # so far
         self._waiting_jobs: list[object] = []
         self._large: dict[str, list[int]] = {}  # by problem, the same number for each of its next jobs
 
     @contextmanager
-    def claim(self, problem: str, cancelled: threading.Event, *, others: int = _ANY) -> Iterator[bool]:
-        """Let one job use the device within the block, beside at most ``others``; yield True if alone.
+    def claim(self, problem: str, cancelled: threading.Event, *, others: int | None = None) -> Iterator[int]:
+        """Let one job use the device within the block, beside at most ``others``; yield that number.
 
-        Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named has fewer
-        others beside it. Raises Cancelled if ``cancelled`` is set before the job begins.
+        It is large by default, and what :meth:`remember` said for the next jobs of a problem. A job with
+        ``others`` is one that lacked memory, so memory is freed before. Jobs begin in the order of their
+        calls. Raises Cancelled if ``cancelled`` is set before the job begins.
         """
-        job = object()
+        job, again = object(), others is not None
         with self._condition:
-            if others == _ANY and problem in self._large:
-                others = self._large[problem].pop()
-                if not self._large[problem]:
-                    del self._large[problem]
+            if others is None:
+                left = self._large.get(problem, [])
+                others = left.pop() if left else _ANY
+                if not left:
+                    self._large.pop(problem, None)
             self._waiting_jobs.append(job)
             try:
                 while self._waiting_jobs[0] is not job or len(self._running) > min([others, *self._running]):
@@ -137,11 +143,12 @@ class GpuLeases:
                 self._waiting_jobs.remove(job)
                 self._condition.notify_all()
             self._running.append(others)
+            self.most_running = max(self.most_running, len(self._running))
         try:
-            if others < _ANY:
+            if again or others == 0:
                 for free in self.on_scarcity:
                     free()
-            yield others == 0
+            yield others
         finally:
             with self._condition:
                 self._running.remove(others)
@@ -150,7 +157,7 @@ class GpuLeases:
     def remember(self, problem: str, others: int) -> None:
         """Let the next jobs of a problem run beside at most ``others``, because one lacked memory."""
         with self._condition:
-            self._large[problem] = [others] * _REMEMBERED
+            self._large[problem] = [min([others, *self._large.get(problem, [])])] * _REMEMBERED
 
     def forget(self, problem: str) -> None:
         """Let jobs of a problem run beside others again, because the candidate was at fault."""
@@ -163,7 +170,12 @@ class GpuLeases:
 
     @contextmanager
     def take(
-        self, mode: Mode, root: int = 0, held: Mode | None = None, share: float = 0.0
+        self,
+        mode: Mode,
+        root: int = 0,
+        held: Mode | None = None,
+        share: float = 0.0,
+        is_gone: Callable[[], bool] = lambda: False,
     ) -> Iterator[float]:
         """Hold a lease within the block; yield the seconds waited for it.
 
@@ -176,13 +188,14 @@ class GpuLeases:
         - ``stoppable``: exclusive holders stop all processes below the process id ``root``;
         - ``stopped``: all processes below ``root`` are stopped within the block.
 
+        A caller that ``is_gone`` no longer waits for memory: it raises ChannelClosed.
         ``held`` is the mode in which the caller uses the device already. Then ``shared`` and ``exclusive``
         lock nothing more; ``exclusive`` inside ``shared`` raises RuntimeError.
         """
         begin = time.monotonic()
         with ExitStack() as lease:
             if mode == "memory":
-                lease.enter_context(self._memory.hold(share if 0 <= share <= 1 else 1.0))
+                lease.enter_context(self._memory.hold(share if 0 <= share <= 1 else 1.0, is_gone))
             elif mode == "timing_memory":
                 lease.enter_context(self._timings)
             elif mode == "compiling":
@@ -263,7 +276,8 @@ class LeaseServer:
     """The gateway's side of one evaluator's leases: a thread takes and returns them on request.
 
     All leases of the evaluator end if it sends anything but a :class:`Lease`, asks for a second lease of a
-    mode in ``_ONCE``, or for one that stops processes when there is no candidate.
+    mode in ``_ONCE``, for memory or cores while it holds what others wait for, or for a lease that stops
+    processes when there is no candidate.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
@@ -317,7 +331,8 @@ class LeaseServer:
                     else:
                         self._obey(message, all_taken)
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
-            log.warning("an evaluator gets no more leases: %s", error)
+            if not self._closed:
+                log.warning("an evaluator gets no more leases: %s", error)
         finally:
             self.failed = True
             self._end_wait()
@@ -339,7 +354,10 @@ class LeaseServer:
                     raise ValueError(f"it asked for {kind} without a candidate")
                 lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
-                lease.enter_context(self._device.take(kind, self.supervisor, held, share))
+                if (held and kind in _BEFORE_THE_DEVICE) or (kind == "memory" and self._taken):
+                    raise ValueError(f"it asked for {kind} too late, so others could wait for each other")
+                device, is_gone = self._device, lambda: self._closed
+                lease.enter_context(device.take(kind, self.supervisor, held, share, is_gone))
                 self._taken.append((kind, lease))
                 waited_s = self._end_wait()
                 if not self._closed:

@@ -183,18 +183,17 @@ class Attempts:
         """
         self.lost = None
         others, self._others = self._others, None
-        claim: AbstractContextManager[bool] = nullcontext(False)
+        claim: AbstractContextManager[int] = nullcontext(1)
         if self.leases is not None:
-            limit = {} if others is None else {"others": others}
-            claim = self.leases.claim(self.problem, self.cancelled, **limit)
+            claim = self.leases.claim(self.problem, self.cancelled, others=others)
         try:
-            with claim as alone:
+            with claim as most:
                 try:
-                    yield alone
+                    yield most == 0
                 except NotEnoughMemory:
-                    if alone or self.leases is None:
+                    if most == 0 or self.leases is None:
                         raise
-                    self._others = FEW if others is None else 0
+                    self._others = FEW if most > FEW and self.leases.most_running > FEW + 1 else 0
                     log.warning("too little memory: the job is tried again beside %d others", self._others)
                     self.leases.remember(self.problem, self._others)
         except (Lost, ForkServerLost) as error:

@@ -168,8 +168,11 @@ class Evaluators:
             each.end()
 
     def close(self) -> None:
-        while self._of:
-            self._of.popitem()[1].end()
+        with self._lock:
+            known = list(self._of.values())
+            self._of.clear()
+        for each in known:
+            each.end()
         if self._unused is not None:
             self._unused.end()
 

@@ -97,6 +97,16 @@ def test_fastest_call_in_30_ms_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert CudaDriver.get_benchmarker is before
 
 
+def test_other_users_of_the_benchmark_get_tritons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(autotuning, "do_bench", lambda call, *how, **more: (how, more))
+    driver: Any = CudaDriver.__new__(CudaDriver)
+    with autotuning.quick_autotuning():
+        benchmark = driver.get_benchmarker()
+    assert benchmark(None) == ((), {"quantiles": None})
+    assert benchmark(None, 3, rep=9) == ((3,), {"rep": 9, "quantiles": None})
+    assert benchmark(None, rep=9, quantiles=(0.5,)) == ((), {"rep": 9, "quantiles": (0.5,)})
+
+
 def test_one_core_compiles_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(autotuning.os, "sched_getaffinity", lambda pid: {0})
     kernel = Kernel()

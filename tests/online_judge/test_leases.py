@@ -220,6 +220,42 @@ def test_whole_memory_is_for_one(leases: GpuLeases, evaluator: Evaluator, share:
     assert is_granted(evaluator)
 
 
+def test_dead_evaluator_leaves_the_queue_for_memory(leases: GpuLeases, evaluator: Evaluator) -> None:
+    holder, dead = Evaluator(leases), Evaluator(leases)
+    ask(holder, "memory", share=0.5)
+    assert is_granted(holder)
+    ask(dead, "memory", share=1.0)
+    wait_until(lambda: dead.desk.waited_s() > 0.05)
+    dead.die()
+    ask(evaluator, "memory", share=0.1)
+    assert is_granted(evaluator)
+    holder.die()
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("exclusive", "memory"),
+        ("timing_memory", "memory"),
+        ("shared", "timing_memory"),
+        ("shared", "compiling"),
+    ],
+)
+def test_memory_is_refused_after_the_device(
+    leases: GpuLeases, evaluator: Evaluator, first: str, second: str
+) -> None:
+    hostile = Evaluator(leases)
+    for kind in (first, second):
+        ask(hostile, kind, share=1.0)
+    assert is_granted(hostile)
+    wait_until(lambda: hostile.desk.failed)
+    ask(evaluator, "memory", share=1.0)
+    assert is_granted(evaluator)
+    with evaluator.leases.hold(exclusive=True):
+        pass
+    hostile.die()
+
+
 def test_sweeps_of_all_devices_share_the_cores(
     leases: GpuLeases, evaluator: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

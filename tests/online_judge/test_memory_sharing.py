@@ -75,7 +75,7 @@ def test_scarcity_frees_idle_evaluators_first(leases: GpuLeases) -> None:
     assert use(leases, "p", NEVER, small) == "beside"
     assert order == []
     assert use(leases, "p", NEVER, needing) == "alone"
-    assert order == ["beside", "first slot", "second slot", "beside", "first slot", "second slot", "alone"]
+    assert order == ["beside", "first slot", "second slot", "alone"]
 
 
 def test_jobs_that_lacked_memory_run_beside_few(leases: GpuLeases) -> None:
@@ -125,10 +125,10 @@ def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
         threads.submit(use, leases, "a", NEVER, long)
         assert inside.wait(10)
         threads.submit(use, leases, "b", NEVER, needing)
-        wait_for(lambda: len(attempts) == 2 and leases.waiting == 1)
+        wait_for(lambda: len(attempts) == 1 and leases.waiting == 1)
         threads.submit(use, leases, "c", NEVER, late)
         end.set()
-    assert (order, attempts) == (["long", "large", "late"], [False, False, True])
+    assert (order, attempts) == (["long", "large", "late"], [False, True])
     assert use(leases, "c", NEVER, small) == "beside"
 
 
@@ -137,6 +137,21 @@ def test_too_large_problem_runs_alone_for_a_while(leases: GpuLeases) -> None:
     seen = [use(leases, "p", NEVER, small) for _ in range(10)]
     assert seen == ["alone"] * 8 + ["beside"] * 2
     assert use(leases, "q", NEVER, small) == "beside"
+
+
+def test_least_number_of_others_is_remembered(leases: GpuLeases) -> None:
+    leases.most_running = 2 * FEW
+    attempts: list[bool] = []
+
+    def needing(alone: bool) -> str:
+        attempts.append(alone)
+        return large(alone)
+
+    assert use(leases, "p", NEVER, needing) == "alone"  # as usual, beside few, alone
+    assert attempts == [False, False, True]
+    leases.remember("p", FEW)  # by a job that began earlier
+    assert use(leases, "p", NEVER, needing) == "alone"
+    assert attempts[3:] == [True]
 
 
 @pytest.mark.parametrize("error", [NotEnoughMemory, ValueError])
