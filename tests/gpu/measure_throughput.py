@@ -3,7 +3,7 @@
 ``python -m tests.gpu.measure_throughput --saved DIR --kernelbench DIR --tree OLD --tree . --out FILE.jsonl``
 
 The judge of each tree gets the same kernels in the same order. A tree may be named again, so that batches
-alternate. ``--out`` gets one line for each job and each batch.
+alternate. ``--out`` gets one line for each job and each batch; ``ended_s`` counts from the batch's start.
 """
 
 import argparse
@@ -173,7 +173,8 @@ def judge_batch(service: Service, kernels: Sequence[Kernel], deadline: float, ou
     def one(kernel: Kernel) -> Line | None:
         if time.monotonic() >= deadline:
             return None
-        out.append(job := service.judge(kernel))
+        job = service.judge(kernel)
+        out.append(job := job | {"ended_s": round(time.monotonic() - begin, 2)})
         return job
 
     stop, begin = threading.Event(), time.monotonic()
