@@ -17,7 +17,6 @@ import hashlib
 import itertools
 import json
 import math
-import os
 import re
 import sys
 import time
@@ -162,15 +161,13 @@ def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: floa
     Raises:
         JudgeUnavailableError: the judge does not start, or it exits.
     """
-    out, tree = out.resolve(), tree.resolve()
+    out = out.resolve()
     log = out.with_suffix(".judge.log")
     lines = JsonLines(out)
     with contextlib.ExitStack() as stack:
         stack.callback(sweep)
-        stack.enter_context(contextlib.chdir(tree))
-        path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
-        fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus", "PYTHONPATH": path}
-        url = stack.enter_context(running_judge(device, _SLOTS[device], log, **fixed))
+        fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus"}
+        url = stack.enter_context(running_judge(device, _SLOTS[device], log, tree, **fixed))
         client = stack.enter_context(httpx.Client(base_url=url, timeout=_HTTP_S, trust_env=False))
 
         bar = stack.enter_context(tqdm(total=len(todo), mininterval=5))

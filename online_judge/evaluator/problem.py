@@ -33,9 +33,7 @@ class Problem:
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self.clean_ms: dict[BaselineKind, float] = {}  # of a baseline with nobody else around, where measured
-        self.call_bytes = (
-            0  # of GPU memory, the most that a call of the reference held; 0 before it is measured
-        )
+        self.call_bytes = 0  # most GPU memory held in a call of the reference; 0 before it is measured
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
     @cached_property

@@ -61,6 +61,29 @@ class NotEnoughMemory(Exception):
     """The device had too little memory for this job beside others."""
 
 
+def _wait_in_turn(
+    changed: threading.Condition,
+    waiting: list[object],
+    fits: Callable[[], bool],
+    is_given_up: Callable[[], bool],
+) -> bool:
+    """Wait behind those that are ``waiting`` until the caller ``fits``; False if it gives up before.
+
+    The caller holds ``changed``.
+    """
+    caller = object()
+    waiting.append(caller)
+    try:
+        while waiting[0] is not caller or not fits():
+            if is_given_up():
+                return False
+            changed.wait(_LOOK_S)
+        return True
+    finally:
+        waiting.remove(caller)
+        changed.notify_all()
+
+
 class _Shares:
     """Parts of a whole, granted in the order of the requests; the first holder may have any part."""
 
@@ -72,18 +95,14 @@ class _Shares:
     @contextmanager
     def hold(self, share: float, is_gone: Callable[[], bool]) -> Iterator[None]:
         """Hold a part within the block; raises ChannelClosed if the holder ``is_gone`` before."""
-        request = object()
+
+        def fits() -> bool:
+            return not self._held or sum(self._held) + share <= 1.0
+
         with self._changed:
-            self._waiting.append(request)
-            try:
-                while self._waiting[0] is not request or (self._held and sum(self._held) + share > 1.0):
-                    if is_gone():
-                        raise ChannelClosed("it is gone")
-                    self._changed.wait(_LOOK_S)
-                self._held.append(share)
-            finally:
-                self._waiting.remove(request)
-                self._changed.notify_all()
+            if not _wait_in_turn(self._changed, self._waiting, fits, is_gone):
+                raise ChannelClosed("it is gone")
+            self._held.append(share)
         try:
             yield
         finally:
@@ -126,33 +145,32 @@ class GpuLeases:
         ``others`` is one that lacked memory, so memory is freed before. Jobs begin in the order of their
         calls. Raises Cancelled if ``cancelled`` is set before the job begins.
         """
-        job, again = object(), others is not None
         with self._condition:
-            if others is None:
-                left = self._large.get(problem, [])
-                others = left.pop() if left else _ANY
-                if not left:
-                    self._large.pop(problem, None)
-            self._waiting_jobs.append(job)
-            try:
-                while self._waiting_jobs[0] is not job or len(self._running) > min([others, *self._running]):
-                    if cancelled.is_set():
-                        raise Cancelled
-                    self._condition.wait(_LOOK_S)
-            finally:
-                self._waiting_jobs.remove(job)
-                self._condition.notify_all()
-            self._running.append(others)
+            limit = self._limit_of_next(problem) if others is None else others
+
+            def fits() -> bool:
+                return len(self._running) <= min([limit, *self._running])
+
+            if not _wait_in_turn(self._condition, self._waiting_jobs, fits, cancelled.is_set):
+                raise Cancelled
+            self._running.append(limit)
             self.most_running = max(self.most_running, len(self._running))
         try:
-            if again or others == 0:
+            if others is not None or limit == 0:
                 for free in self.on_scarcity:
                     free()
-            yield others
+            yield limit
         finally:
             with self._condition:
-                self._running.remove(others)
+                self._running.remove(limit)
                 self._condition.notify_all()
+
+    def _limit_of_next(self, problem: str) -> int:
+        left = self._large.get(problem, [])
+        limit = left.pop() if left else _ANY
+        if not left:
+            self._large.pop(problem, None)
+        return limit
 
     def remember(self, problem: str, others: int) -> None:
         """Let the next jobs of a problem run beside at most ``others``, because one lacked memory."""
@@ -356,8 +374,8 @@ class LeaseServer:
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
                 if (held and kind in _BEFORE_THE_DEVICE) or (kind == "memory" and self._taken):
                     raise ValueError(f"it asked for {kind} too late, so others could wait for each other")
-                device, is_gone = self._device, lambda: self._closed
-                lease.enter_context(device.take(kind, self.supervisor, held, share, is_gone))
+                take = self._device.take(kind, self.supervisor, held, share, lambda: self._closed)
+                lease.enter_context(take)
                 self._taken.append((kind, lease))
                 waited_s = self._end_wait()
                 if not self._closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from adaexplore.core.errors import JudgeError
@@ -160,21 +160,18 @@ class Evaluators:
 
     def free_idle(self) -> None:
         """End all evaluators that have loaded a reference and do no job, to free device memory."""
-        with self._lock:
-            idle = {key: each for key, each in self._of.items() if each.idle}
-            for key in idle:
-                del self._of[key]
-        for each in idle.values():
-            each.end()
+        self._end_all(lambda each: each.idle)
 
     def close(self) -> None:
-        with self._lock:
-            known = list(self._of.values())
-            self._of.clear()
-        for each in known:
-            each.end()
+        self._end_all(lambda each: True)
         if self._unused is not None:
             self._unused.end()
+
+    def _end_all(self, which: Callable[[EvaluatorHandle], bool]) -> None:
+        with self._lock:
+            ended = [self._of.pop(key) for key, each in list(self._of.items()) if which(each)]
+        for each in ended:
+            each.end()
 
     def _take(self, cancelled: threading.Event) -> EvaluatorHandle:
         return EvaluatorHandle(self._pool.take(cancelled), self._leases)

@@ -563,7 +563,9 @@ ROWS = (
                 suspected("patched_functions"),
                 # c claims times below any possible one where the kernel is short
                 suspected(
-                    *("patched_functions", "below_bandwidth_bound", *HANDED_IN_TIME),
+                    "patched_functions",
+                    "below_bandwidth_bound",
+                    *HANDED_IN_TIME,
                     gainless=True,
                     may_crash=letter == "c",
                 ),

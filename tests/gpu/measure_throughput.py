@@ -29,6 +29,7 @@ from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.tasks.saved_kernels import saved_kernels
 from tool_scripts.judge_bench import own
 from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.plan import until
 from tool_scripts.judge_bench.service import WAITING_S, Client, request_of, running_judge
 from tool_scripts.script import script
 
@@ -149,14 +150,9 @@ def running(tree: str, place: Path, batch: int, options: argparse.Namespace) -> 
     """
     slots, in_flight = (1, 1) if options.one_by_one else (options.slots, options.in_flight)
     wire = (place / "adaexplore" / "core" / "wire.py").read_text(encoding="utf-8")
-    path = os.pathsep.join(filter(None, [str(place), os.environ.get("PYTHONPATH")]))
-    fixed = {"PYTHONPATH": path, "ADAEXPLORE_JUDGE_SECRET": "throughput"}
+    fixed = {"ADAEXPLORE_JUDGE_SECRET": "throughput"}
     log = options.out.with_suffix(f".{batch}.log")
-    with (
-        contextlib.chdir(place),
-        running_judge(options.device, slots, log, **fixed) as url,
-        Client(url) as client,
-    ):
+    with running_judge(options.device, slots, log, place, **fixed) as url, Client(url) as client:
         best = "best_so_far" in wire and not options.v1
         service = Service(tree, batch, client, slots, in_flight, options.v1, best)
         warm = service.judge(Kernel(own.offline(0, 1)[0]))
@@ -169,19 +165,18 @@ def running(tree: str, place: Path, batch: int, options: argparse.Namespace) -> 
 
 def judge_batch(service: Service, kernels: Sequence[Kernel], deadline: float, out: JsonLines) -> list[Line]:
     """Judge the kernels, several at a time; append and return a line for each and one for all."""
+    jobs: list[Line] = []
 
-    def one(kernel: Kernel) -> Line | None:
-        if time.monotonic() >= deadline:
-            return None
+    def one(kernel: Kernel) -> None:
         job = service.judge(kernel)
-        out.append(job := job | {"ended_s": round(time.monotonic() - begin, 2)})
-        return job
+        jobs.append(job := job | {"ended_s": round(time.monotonic() - begin, 2)})
+        out.append(job)
 
     stop, begin = threading.Event(), time.monotonic()
-    with ThreadPoolExecutor(1) as sampler, ThreadPoolExecutor(service.in_flight) as pool:
+    with ThreadPoolExecutor(1) as sampler:
         load = sampler.submit(sample, stop)
         try:
-            jobs = [job for job in pool.map(one, kernels) if job is not None]
+            until(deadline, kernels, service.in_flight, one)
             wall_s = time.monotonic() - begin
         finally:
             stop.set()

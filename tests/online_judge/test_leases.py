@@ -53,6 +53,16 @@ class Evaluator:
         self._thread.join(PATIENCE_S)
 
 
+def ask(evaluator: Evaluator, kind: str, **fields: float) -> None:
+    evaluator.control.send_json({"lease": "take", "kind": kind, **fields})
+
+
+def is_granted(evaluator: Evaluator, timeout_s: float = PATIENCE_S) -> bool:
+    if not channel.is_readable(timeout_s, evaluator.control):
+        return False
+    return "granted" in evaluator.control.receive_json()[0]
+
+
 @pytest.fixture
 def leases(tmp_path: Path) -> GpuLeases:
     return GpuLeases(tmp_path / "gpu.lock")
@@ -174,8 +184,8 @@ def test_three_evaluators_at_a_time_have_timing_memory(leases: GpuLeases, evalua
         with other.leases.timing_memory():  # again, once it was returned
             pass
     for other in others:
-        other.control.send_json({"lease": "take", "kind": "timing_memory"})
-        assert "granted" in other.control.receive_json()[0]
+        ask(other, "timing_memory")
+        assert is_granted(other)
     thread = threading.Thread(target=use)
     thread.start()
     thread.join(0.2)
@@ -185,16 +195,6 @@ def test_three_evaluators_at_a_time_have_timing_memory(leases: GpuLeases, evalua
     assert got == ["fourth"]
     for other in others:
         other.die()
-
-
-def ask(evaluator: Evaluator, kind: str, **fields: float) -> None:
-    evaluator.control.send_json({"lease": "take", "kind": kind, **fields})
-
-
-def is_granted(evaluator: Evaluator, timeout_s: float = PATIENCE_S) -> bool:
-    if not channel.is_readable(timeout_s, evaluator.control):
-        return False
-    return "granted" in evaluator.control.receive_json()[0]
 
 
 def test_memory_is_granted_in_order_while_it_lasts(leases: GpuLeases) -> None:
@@ -261,8 +261,8 @@ def test_sweeps_of_all_devices_share_the_cores(
 ) -> None:
     monkeypatch.setattr("online_judge.processes.gpu_lease._compiling", threading.Semaphore(1))
     elsewhere = Evaluator(GpuLeases(tmp_path / "second-device"))
-    elsewhere.control.send_json({"lease": "take", "kind": "compiling"})
-    assert "granted" in elsewhere.control.receive_json()[0]
+    ask(elsewhere, "compiling")
+    assert is_granted(elsewhere)
     got: list[float] = []
     evaluator.desk.supervisor = NOBODY
 
@@ -282,8 +282,8 @@ def test_sweeps_of_all_devices_share_the_cores(
 @pytest.mark.parametrize("kind", ["exclusive", "shared"])
 def test_leases_of_a_dead_evaluator_are_returned(leases: GpuLeases, evaluator: Evaluator, kind: str) -> None:
     dead = Evaluator(leases)
-    dead.control.send_json({"lease": "take", "kind": kind})
-    assert "granted" in dead.control.receive_json()[0]
+    ask(dead, kind)
+    assert is_granted(dead)
     dead.die()
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
@@ -292,7 +292,7 @@ def test_leases_of_a_dead_evaluator_are_returned(leases: GpuLeases, evaluator: E
 def test_evaluator_that_dies_while_it_waits_leaves_nothing(leases: GpuLeases, evaluator: Evaluator) -> None:
     with evaluator.leases.hold(exclusive=True):
         dead = Evaluator(leases)
-        dead.control.send_json({"lease": "take", "kind": "exclusive"})
+        ask(dead, "exclusive")
         wait_until(lambda: dead.desk.waited_s() > 0)
         dead.die()
     with evaluator.leases.hold(exclusive=True) as hold:
@@ -318,8 +318,8 @@ def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluato
     greedy = Evaluator(leases)
     greedy.desk.supervisor = NOBODY
     for kind in ("exclusive", "exclusive", "shared", "stoppable"):
-        greedy.control.send_json({"lease": "take", "kind": kind})
-        assert "granted" in greedy.control.receive_json()[0]
+        ask(greedy, kind)
+        assert is_granted(greedy)
     greedy.die()
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
@@ -328,12 +328,12 @@ def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluato
 def test_evaluator_cannot_have_all_memory_for_timing(leases: GpuLeases, evaluator: Evaluator) -> None:
     greedy = Evaluator(leases)
     for _ in range(4):
-        greedy.control.send_json({"lease": "take", "kind": "timing_memory"})
-    assert "granted" in greedy.control.receive_json()[0]
+        ask(greedy, "timing_memory")
+    assert is_granted(greedy)
     others = [evaluator, *(Evaluator(leases) for _ in range(2))]
     for other in others:  # the greedy one has lost what it had
-        other.control.send_json({"lease": "take", "kind": "timing_memory"})
-        assert "granted" in other.control.receive_json()[0]
+        ask(other, "timing_memory")
+        assert is_granted(other)
     for other in (greedy, *others[1:]):
         other.die()
 
@@ -400,7 +400,7 @@ def test_nonsense_ends_all_leases(
     broken = Evaluator(leases)
     with broken.leases.hold(exclusive=True):
         pass
-    broken.control.send_json({"lease": "take", "kind": "exclusive"})
+    ask(broken, "exclusive")
     broken.control.receive_json()
     if message == {"lease": "return"}:
         broken.control.send_json(message)
@@ -408,7 +408,7 @@ def test_nonsense_ends_all_leases(
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
     wait_until(lambda: broken.desk.failed)
-    broken.control.send_json({"lease": "take", "kind": "shared"})  # nobody hears it, and nobody waits for it
+    ask(broken, "shared")  # nobody hears it, and nobody waits for it
     time.sleep(0.1)
     assert broken.desk.waited_s() < 5
     assert not broken.desk.are_returned()

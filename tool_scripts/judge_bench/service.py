@@ -39,19 +39,26 @@ _TEXT_CHARS = 300
 
 
 @contextlib.contextmanager
-def running_judge(device: str, slots: int, log: Path, **environment: str) -> Iterator[str]:
+def running_judge(
+    device: str, slots: int, log: Path, tree: Path | None = None, /, **environment: str
+) -> Iterator[str]:
     """Start ``python -m online_judge`` on a free port, yield its address when it is ready, stop it.
 
-    It evaluates ``slots`` candidates at a time and writes JSON lines to ``log``.
+    It evaluates ``slots`` candidates at a time and writes JSON lines to ``log``. With ``tree`` it is the
+    judge of that checkout, which is the working directory within the block.
 
     Raises:
         JudgeUnavailableError: it does not start.
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
-    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
+    kept["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str((tree or ROOT).resolve()), kept.get("PYTHONPATH", "")])
+    )
     kept |= {"JUDGE_DEVICE": device, "MAX_CONCURRENT_EVALS": str(slots), "JUDGE_STATE": ""}
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as out, judge_process(kept | {"LOG_FORMAT": "json"} | environment, out) as judge:
+    kept |= {"LOG_FORMAT": "json"} | environment
+    folder = contextlib.nullcontext() if tree is None else contextlib.chdir(tree)
+    with log.open("wb") as out, folder, judge_process(kept, out) as judge:
         address = f"http://127.0.0.1:{judge.port}"
         answer = httpx.get(f"{address}/readyz", timeout=_HTTP_S, trust_env=False)
         if not answer.is_success:
