@@ -15,6 +15,7 @@ import torch
 HANDLE_BYTES = 64
 BLOCK_BYTES = 2 * 2**20  # smaller allocations may share a block and so a handle
 _LAZY_PEER_ACCESS = 1
+_SCARCE = 0.25
 # illegal address, misaligned address, invalid address space, invalid program counter
 _ILLEGAL_ACCESS = frozenset({700, 716, 717, 718})
 
@@ -50,6 +51,13 @@ def _call(name: str, *arguments: object) -> None:
     code = int(getattr(_library(), name)(*arguments))
     if code != 0:
         raise DriverError(f"{name} failed with CUDA error {code}")
+
+
+def free_cache_if_scarce() -> None:
+    """Give the memory that torch caches back if other processes may lack it: this takes a while."""
+    free, total = torch.cuda.mem_get_info()
+    if free < _SCARCE * total:
+        torch.cuda.empty_cache()
 
 
 def whole(nbytes: int) -> int:

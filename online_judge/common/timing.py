@@ -24,6 +24,7 @@ MAX_WARMUP_CALLS = 20_000
 _SLOW_WARMUP_S = 2.0
 _QUIET_S = 1.0
 _QUIET_TIMES = 2
+_FEW_FLUSHES, _CALIBRATIONS = 5, 10
 _QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
 _MOST_MS = 1e9  # tolerance of a claim
@@ -136,7 +137,7 @@ class Stopwatch:
         self._no_grad = torch.no_grad
         self._now = time.perf_counter
         self._take_apart = trees.take_apart
-        self.flush_ms = self._time_flush()
+        self.flush_ms = min(self._time_flush(_FEW_FLUSHES) for _ in range(_CALIBRATIONS))  # others may work
         self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
 
     def warm_up(self, call: Call, arguments: Sequence[Sequence[object]], least_s: float) -> tuple[int, float]:
@@ -250,7 +251,10 @@ class Stopwatch:
         self._synchronize()
 
     def wait_for_quiet(self) -> bool:
-        """Wait, a second at most, until nobody else uses the GPU: then flushes take as long as alone."""
+        """Wait, a second at most, until nobody else uses the GPU; return False if somebody still does.
+
+        Alone, flushes take as long as the fastest ones: other processes' work shares the GPU's time.
+        """
         deadline = self._now() + _QUIET_S
         quiet = 0
         while quiet < _QUIET_TIMES and self._now() < deadline:

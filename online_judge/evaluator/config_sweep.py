@@ -84,8 +84,7 @@ class Sweep(CandidateJob):
         Return False if the declared configuration's outputs are wrong; then no other is tried.
         """
         equip, shared_tensors = self._equipment()
-        self._dialogue.clock("none", "")
-        with self._leases.stoppable():
+        with self._holding(exclusive=False):
             self._ask(Stage.LOAD, equip, (), shared_tensors)
         tunables = read_tunables(self._request.custom_model_src)
         search = ConfigSearch(tunables, self._wanted.left_out)
@@ -115,7 +114,7 @@ class Sweep(CandidateJob):
             for number in numbers
         ]
         self._dialogue.clock("none", "")
-        with self._leases.compiling(), self._leases.stoppable():
+        with self._leases.compiling(), self._holding(exclusive=False):
             while waiting and (left_s := self._left_to_enter_s) > 0:
                 size = 1 if one_by_one else len(waiting)
                 batch, waiting = waiting[:size], waiting[size:]
@@ -228,13 +227,14 @@ class Sweep(CandidateJob):
         self, stage: Stage, order: Order[Answer], numbers: Sequence[int], shared: Sequence[SharedTensors] = ()
     ) -> Answer:
         """Ask on the sweep's time; ``numbers`` are the configurations that this may crash."""
-        begin, stopped_s = time.monotonic(), self._leases.stopped_s()
+        stopped_s, begin = self._leases.stopped_s(), time.monotonic()
         try:
             with self._suspecting(numbers):
                 return self._dialogue.ask(stage, order, shared, tuning=True)
         finally:
+            passed_s = time.monotonic() - begin
             stopped_s = self._leases.stopped_s() - stopped_s
-            self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)
+            self._found.spend(_PARTS.get(type(order), "check"), passed_s - stopped_s)
 
     @contextmanager
     def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:

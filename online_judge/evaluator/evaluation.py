@@ -94,9 +94,11 @@ class Evaluation(CandidateJob):
         changed = self._load()
         with self._holding(exclusive=False):
             last = self._checked(changed)
-        self._require_tier(last.expected.leaves)
-        expected, strides = without_data(last.expected.leaves), last.strides
-        del last  # its memory is needed for the timing
+            self._require_tier(last.expected.leaves)
+            expected, strides = without_data(last.expected.leaves), last.strides
+            del last  # others need its memory while this job waits for its timing
+            if self._cuda:
+                torch.cuda.empty_cache()
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
             self._try_without_kernels()
@@ -270,6 +272,7 @@ class Evaluation(CandidateJob):
             if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
                 self._mask_unwritten()
             unwritten = self._problem.unwritten()
+            _ = self._reference.stochastic  # found out now, not while the device is held exclusively
             call = self._problem.timed_call(self._request.baseline)
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             self._kept.callback(setup.free)
@@ -281,10 +284,9 @@ class Evaluation(CandidateJob):
             self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0, unwritten
         )
         with self._holding(exclusive=True) as hold:
-            quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)
             outcome = timing.run()
-            outcome.quiet = quiet and (not outcome.candidate.graph or stopwatch.wait_for_quiet())
+            outcome.quiet = hold.quiet and (not outcome.candidate.graph or stopwatch.wait_for_quiet())
             outcome.alone_ms = self._alone_ms(setup, outcome, stopwatch)
             after = gpu_state.snapshot(device)
         with self._holding(exclusive=False):

@@ -44,7 +44,7 @@ class CandidateJob:
         self._tolerance = self._reference.tolerance or self._request.tolerance
         self._kept = ExitStack()  # gives back what has to outlive the candidate process
         guard = partial(self._holding, exclusive=False)
-        self._trials = Trials(self._dialogue, self._problem, self._tolerance, guard, self._give_way)
+        self._trials = Trials(self._dialogue, self._problem, self._tolerance, guard)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""
@@ -60,11 +60,6 @@ class CandidateJob:
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
 
-    def _give_way(self) -> None:
-        """Let jobs that wait for exclusive use go first; waiting for them is nobody's time."""
-        self._dialogue.clock("none", "")
-        self._leases.give_way()
-
     def _measure_clean(self) -> None:
         """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
         if self._request.baseline in self._problem.clean_ms:
@@ -79,18 +74,15 @@ class CandidateJob:
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
                 setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)
-            with self._holding(exclusive=True):
+            with self._holding(exclusive=True) as hold:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
-        self._problem.clean_ms[self._request.baseline] = ms
+        if hold.quiet:
+            self._problem.clean_ms[self._request.baseline] = ms
 
     def _load(self) -> bool:
-        """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own.
-
-        It is stopped whenever others hold the device exclusively.
-        """
-        self._dialogue.clock("none", "")
-        with self._leases.stoppable():
+        """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""
+        with self._holding(exclusive=False):
             source = self._request.custom_model_src.encode("utf-8", "surrogatepass")
             self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._job.build_dir))
             changed = self._trials.construct(load=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from online_judge.common.cores import Cores, run_on, time_on
@@ -14,11 +14,15 @@ from online_judge.protocol.messages import Granted, Lease, Mode, Stopped
 
 @dataclass
 class Hold:
-    """One use of the device; ``held_s`` is 0 until it is given back."""
+    """One use of the device; ``held_s`` is 0 until it is given back.
+
+    ``quiet`` says whether nobody else's work was left on it when exclusive use began.
+    """
 
     exclusive: bool
     waited_s: float
     held_s: float = 0.0
+    quiet: bool = True
 
 
 @dataclass(eq=False)
@@ -33,6 +37,7 @@ class Leases:
     _control: Channel
     _cores: Cores  # under exclusive use this process runs on their timing part
     _synchronise: Callable[[], object]  # waits for its work on the device: it must not disturb the next user
+    _wait_for_quiet: Callable[[], bool]  # waits for the work of stopped processes; False if it goes on
     _held: Hold | None = field(default=None, init=False)
     _has_timing_memory: bool = field(default=False, init=False)
 
@@ -47,27 +52,25 @@ class Leases:
             if exclusive and not self._held.exclusive:
                 raise RuntimeError("shared use of a device cannot become exclusive")
             with _timed(Hold(exclusive, 0.0)) as inner:
+                inner.quiet = not exclusive or self._wait_for_quiet()
                 yield inner
             return
-        kind: Mode = "exclusive" if exclusive else "shared"
-        with self._lease(kind) as waited_s, _timed(Hold(exclusive, waited_s)) as self._held:
-            try:
-                if exclusive:
-                    time_on(self._cores.timing)
-                yield self._held
-            finally:
-                self._synchronise()
-                if exclusive:
-                    run_on(self._cores.others)
-                self._held = None
-
-    def give_way(self) -> None:
-        """Return shared use of the device, and take it again after all jobs that wait for exclusive use."""
-        if self._held is None or self._held.exclusive:
-            return
-        self._synchronise()
-        self._return()
-        self._take("shared")
+        with ExitStack() as lease:
+            hold = Hold(exclusive, lease.enter_context(self._lease("exclusive" if exclusive else "shared")))
+            if exclusive and not self._wait_for_quiet():  # work that stopped processes had queued goes on
+                lease.close()
+                hold.waited_s += lease.enter_context(self._lease("exclusive", drained=True))
+                hold.quiet = self._wait_for_quiet()
+            with _timed(hold) as self._held:
+                try:
+                    if exclusive:
+                        time_on(self._cores.timing)
+                    yield self._held
+                finally:
+                    self._synchronise()
+                    if exclusive:
+                        run_on(self._cores.others)
+                    self._held = None
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
@@ -90,30 +93,26 @@ class Leases:
         """Hold cores for compiling configurations within the block."""
         return self._lease("compiling")
 
-    def stoppable(self) -> AbstractContextManager[float]:
-        """Within the block exclusive holders of the device may stop the candidate."""
-        return self._lease("stoppable")
-
     def stopped(self) -> AbstractContextManager[float]:
         """Keep the candidate stopped within the block."""
         return self._lease("stopped")
 
     def stopped_s(self) -> float:
-        """Return the total seconds for which exclusive holders have stopped candidates."""
+        """Return the total seconds for which others' exclusive use has stopped this job's processes."""
         self._control.send_json(Lease(lease="stopped_s").to_json())
         return Stopped.from_json(self._control.receive_json()[0]).stopped_s
 
     @contextmanager
-    def _lease(self, kind: Mode, share: float = 0.0) -> Iterator[float]:
+    def _lease(self, kind: Mode, share: float = 0.0, *, drained: bool = False) -> Iterator[float]:
         """Hold a lease of this kind within the block; yield the seconds waited for it."""
-        waited_s = self._take(kind, share)
+        waited_s = self._take(Lease(lease="take", kind=kind, share=share, drained=drained))
         try:
             yield waited_s
         finally:
             self._return()
 
-    def _take(self, kind: Mode, share: float = 0.0) -> float:
-        self._control.send_json(Lease(lease="take", kind=kind, share=share).to_json())
+    def _take(self, lease: Lease) -> float:
+        self._control.send_json(lease.to_json())
         return Granted.from_json(self._control.receive_json()[0]).granted
 
     def _return(self) -> None:

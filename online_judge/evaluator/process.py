@@ -78,7 +78,7 @@ class Evaluator:
         self._spec = spec
         self._cuda = spec.device == "cuda"
         cores = Cores(tuple(spec.timing_cores), tuple(spec.cores))
-        self._leases = Leases(control, cores, self._synchronise)
+        self._leases = Leases(control, cores, self._synchronise, self._wait_for_quiet)
         self._problems: dict[tuple[str, ...], Problem] = {}
         """Loaded problems, the most recently used last."""
         self._small_enough: set[str] = set()
@@ -244,6 +244,12 @@ class Evaluator:
                 gc.collect()  # frames of an exception may hold tensors
             torch.cuda.empty_cache()
         return messages.Released()
+
+    def _wait_for_quiet(self) -> bool:
+        if not self._cuda:
+            return True
+        with enough_memory("timing"):
+            return self._stopwatch().wait_for_quiet()
 
     def _synchronise(self) -> bool:
         """Wait for this process's work on the device; False if its CUDA context is broken for good."""

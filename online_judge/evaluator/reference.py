@@ -228,7 +228,7 @@ class Reference:
         with self._filled():
             tree = oracles.emulated(self._call, inputs, tier, self.call_seed(trial))
         if self.cuda:
-            torch.cuda.empty_cache()
+            cuda_driver.free_cache_if_scarce()
         return None if tree is None else self._masked(tree)
 
     def mask_unwritten(self) -> None:

@@ -20,7 +20,7 @@ from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.messages import Job
+from online_judge.protocol.messages import Job, Lease
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult
 from online_judge.protocol.shared_tensors import SharedTensors
@@ -84,7 +84,7 @@ class _FreeDevice(Leases):
     def __init__(self) -> None:
         self._synchronise = lambda: None  # nobody else is to use it next
 
-    def _take(self, kind: str, share: float = 0.0) -> float:
+    def _take(self, lease: Lease) -> float:
         return 0.0
 
     def _return(self) -> None:

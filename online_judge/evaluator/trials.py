@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from online_judge.common import printable, trees
+from online_judge.common import cuda_driver, printable, trees
 from online_judge.common.modules import bits
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, deviation, oracles
@@ -79,7 +79,6 @@ class Trials:
     _problem: Problem
     _tolerance: float | Tolerance
     _guard: Callable[[], AbstractContextManager[object]]  # holds the device, shared, for use here and now
-    _give_way: Callable[[], None]  # lets others hold it exclusively in between
 
     def __post_init__(self) -> None:
         self._reference = self._problem.reference
@@ -174,14 +173,13 @@ class Trials:
         Raises:
             WrongValues: its outputs have wrong values.
         """
-        self._give_way()
         self.use_reference_time()
         if inputs is None:
             inputs = self._reference.inputs(name)
         sent, parcel = self._share(inputs)
         expected = self._reference.outputs(inputs, name) if expected is None else expected
         if self._cuda:
-            torch.cuda.empty_cache()  # free the reference's intermediate memory for the candidate
+            cuda_driver.free_cache_if_scarce()  # the candidate may need the reference's intermediate memory
         places, nbytes = lay_out(expected.leaves, contiguous=True)
         received = self._blocks.take(nbytes)
         received.fill(_POISON, nbytes)

@@ -1,9 +1,10 @@
 """Leases of one device, granted by its owner in the gateway.
 
 A job runs beside any number of others, beside a few if it lacked memory, or ``alone``. During its job an
-evaluator holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something.
-Processes that use the device only now and then (a candidate that compiles, a start of CUDA) hold neither:
-they are ``stoppable``, and exclusive holders stop them with SIGSTOP.
+evaluator holds the device ``shared`` while it or its candidate may use it, and ``exclusive`` while it times
+something. An exclusive holder stops the processes of all shared holders with SIGSTOP. It need not wait for
+them, only for the work that the GPU has queued, see :meth:`Stopwatch.wait_for_quiet`. If that work does not
+end soon, it waits until all shared holders have returned the device instead.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
 from typing import Any, Final, get_args
@@ -44,10 +45,11 @@ _CORES_OF_A_SWEEP: Final = 8
 _compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
 """Sweeps that compile, of all devices: they share the machine's cores."""
 _WAKE_S: Final = 1.0
+_POLL_S: Final = 0.02
 _MOST_TAKEN: Final = 8
 _MOST_WAITING: Final = 64  # most unanswered messages of an evaluator; an honest one waits for each answer
 _RETURN_S: Final = 5.0
-_ONCE: Final = ("memory", "timing_memory", "compiling", "stoppable", "stopped")
+_ONCE: Final = ("memory", "timing_memory", "compiling", "stopped")
 """Modes of which an evaluator may hold one lease: a second would wait for the first, or end it early."""
 _BEFORE_THE_DEVICE: Final = ("timing_memory", "compiling")
 _SECONDS: Final = struct.Struct("d")
@@ -124,11 +126,14 @@ class GpuLeases:
         self.on_scarcity: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
-        self._account = f"{path}.stopped"  # seconds for which processes have been stopped so far
-        self._registry = f"{path}.stoppable"  # a file for each process whose descendants may be stopped
-        for name in (self._path, self._turnstile, self._account):
+        self._account = f"{path}.stopped"  # seconds for which processes have been stopped, by all judges
+        self._since = f"{path}.since"  # the clock's time when the latest stop began
+        self._registry = f"{path}.stoppable"  # a file for each process whose descendants use it shared
+        for name in (self._path, self._turnstile, self._account, self._since):
             _open(name).close()
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
+        self._stopping_since: float | None = None  # of this judge
+        self._accounting = threading.Lock()
         self._memory = _Shares()
         self._timings = threading.Semaphore(_TIMINGS)
         self._condition = threading.Condition()
@@ -190,23 +195,27 @@ class GpuLeases:
     def take(
         self,
         mode: Mode,
-        root: int = 0,
+        roots: Collection[int] = (),
         held: Mode | None = None,
         share: float = 0.0,
         is_gone: Callable[[], bool] = lambda: False,
+        *,
+        drained: bool = False,
     ) -> Iterator[float]:
         """Hold a lease within the block; yield the seconds waited for it.
 
         Modes:
 
-        - ``shared``, ``exclusive``: use of the device;
+        - ``shared``: use of the device; all processes below the process ids ``roots`` are stopped while
+          others use it exclusively;
+        - ``exclusive``: use of the device by nobody else; if ``drained``, shared users are not stopped but
+          return it first;
         - ``memory``: ``share`` of what jobs may need together; take it before ``timing_memory``;
         - ``timing_memory``: memory for timing; take it before the device;
         - ``compiling``: cores to compile configurations with;
-        - ``stoppable``: exclusive holders stop all processes below the process id ``root``;
-        - ``stopped``: all processes below ``root`` are stopped within the block.
+        - ``stopped``: all processes below ``roots`` are stopped within the block.
 
-        A caller that ``is_gone`` no longer waits for memory: it raises ChannelClosed.
+        A caller that ``is_gone`` no longer waits for memory or shared users: it raises ChannelClosed.
         ``held`` is the mode in which the caller uses the device already. Then ``shared`` and ``exclusive``
         lock nothing more; ``exclusive`` inside ``shared`` raises RuntimeError.
         """
@@ -219,34 +228,64 @@ class GpuLeases:
             elif mode == "compiling":
                 lease.enter_context(_compiling)
             elif mode == "stopped":
-                lease.callback(linux.go_on, linux.stop_below([root]))
-            elif mode == "stoppable":
-                entry = os.path.join(self._registry, str(root))
-                with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
-                    file = lease.enter_context(_open(entry))
-                    fcntl.flock(file, fcntl.LOCK_EX)
-                lease.callback(fcntl.flock, file, fcntl.LOCK_UN)
-                lease.callback(Path(entry).unlink, missing_ok=True)
+                lease.callback(linux.go_on, linux.stop_below(roots))
+            elif held is None and mode == "exclusive":
+                lease.enter_context(self._locked(fcntl.LOCK_EX))
+                if drained:
+                    self._wait_for_shared_users(is_gone)
+                else:
+                    lease.enter_context(self._others_stopped())
             elif held is None:
-                lease.enter_context(self._locked(exclusive=mode == "exclusive"))
+                with self._locked(fcntl.LOCK_SH):  # not while something is timed
+                    for root in roots:
+                        lease.enter_context(self._registered(root))
             elif held == "shared" and mode == "exclusive":
                 raise RuntimeError("shared use of a device cannot become exclusive")
             yield time.monotonic() - begin
 
-    def wake(self, root: int) -> None:
-        """Resume processes below ``root`` if a judge that had stopped them was killed."""
-        with _open(self._path) as lock, contextlib.suppress(BlockingIOError):  # they may be stopped now
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            linux.go_on([pid for pid in linux.descendants(root) if linux.is_stopped(pid)])
+    @contextmanager
+    def starting(self, fork: Callable[[], int]) -> Iterator[int]:
+        """Fork a process while nobody uses the device exclusively, and yield its id.
 
-    def stopped_s(self) -> float:
-        """Return the total seconds for which exclusive holders have stopped processes."""
-        with contextlib.suppress(OSError, struct.error):
-            return float(_SECONDS.unpack(Path(self._account).read_bytes())[0])
-        return 0.0
+        Within the block the processes below it use the device shared.
+        """
+        with ExitStack() as lease:
+            with self._locked(fcntl.LOCK_SH):
+                lease.enter_context(self._registered(pid := fork()))
+            yield pid
+
+    def wake(self, roots: Collection[int]) -> None:
+        """Resume processes below ``roots`` if a judge that had stopped them was killed."""
+        if any(linux.is_stopped(child) for root in roots for child in linux.children(root)):
+            with self.unless_exclusive() as free:
+                if free:
+                    _resume(roots)
 
     @contextmanager
-    def _locked(self, *, exclusive: bool) -> Iterator[None]:
+    def unless_exclusive(self) -> Iterator[bool]:
+        """Yield whether nobody uses the device exclusively; if so, nobody will within the block."""
+        with _open(self._path) as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            try:
+                yield True
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)
+
+    def stopped_s(self) -> float:
+        """Return the total seconds for which exclusive users have stopped shared ones."""
+        with self._accounting:
+            since, total_s = self._stopping_since, _seconds_in(self._account)
+        if since is None and (noted := _seconds_in(self._since)):
+            with self.unless_exclusive() as free:
+                since = None if free else noted  # another judge's; left behind if that was killed
+        return total_s + (time.monotonic() - since if since is not None else 0.0)
+
+    @contextmanager
+    def _locked(self, operation: int) -> Iterator[None]:
         """Hold the device's file lock within the block.
 
         Each caller takes a turnstile lock first and releases it once it has the device's lock. So a caller
@@ -255,30 +294,55 @@ class GpuLeases:
         with _open(self._path) as lock:
             with _open(self._turnstile) as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
-                fcntl.flock(lock, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                fcntl.flock(lock, operation)
                 fcntl.flock(turn, fcntl.LOCK_UN)
             try:
-                with self._others_stopped() if exclusive else nullcontext():
-                    yield
+                yield
             finally:
                 fcntl.flock(lock, fcntl.LOCK_UN)  # even if a forked child has the descriptor
 
     @contextmanager
+    def _registered(self, root: int) -> Iterator[None]:
+        """Let exclusive users stop the processes below ``root`` within the block."""
+        entry = Path(self._registry, str(root))
+        with _open(os.fspath(entry)) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            try:
+                yield
+            finally:
+                entry.unlink(missing_ok=True)
+                fcntl.flock(file, fcntl.LOCK_UN)
+                _resume([root])  # it was stopped after it had returned the device
+
+    @contextmanager
     def _others_stopped(self) -> Iterator[None]:
-        stopped = linux.stop_below(self._stoppable())
         begin = time.monotonic()
         try:
+            with self._accounting:
+                self._stopping_since = begin
+                _write_seconds(self._since, begin)
+            roots = self._shared_users()
+            linux.stop_below(roots)
+            _resume(set(roots).difference(self._shared_users()))  # they have returned it meanwhile
             yield
         finally:
-            total = self.stopped_s() + time.monotonic() - begin
-            with open(self._account, "r+b") as file:
-                file.write(_SECONDS.pack(total))
-            linux.go_on(stopped)  # update the account first: a resumed process may report at once
+            with self._accounting:
+                self._stopping_since = None
+                with contextlib.suppress(OSError):
+                    _write_seconds(self._account, _seconds_in(self._account) + time.monotonic() - begin)
+                    _write_seconds(self._since, 0.0)
+            _resume(self._shared_users())
 
-    def _stoppable(self) -> list[int]:
+    def _wait_for_shared_users(self, is_gone: Callable[[], bool]) -> None:
+        while self._shared_users():
+            if is_gone():
+                raise ChannelClosed("it is gone")
+            time.sleep(_POLL_S)
+
+    def _shared_users(self) -> list[int]:
         """Return the process ids in the registry; remove those of dead judges."""
         found = []
-        for name in os.listdir(self._registry):
+        for name in filter(str.isdigit, os.listdir(self._registry)):
             entry = os.path.join(self._registry, name)
             with contextlib.suppress(OSError), _open(entry) as file:
                 try:
@@ -298,12 +362,15 @@ class LeaseServer:
     processes when there is no candidate.
     """
 
-    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
-        """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0  # process id of the candidate's supervisor; processes below it are stopped
+    def __init__(
+        self, device: GpuLeases, answer: Callable[[dict[str, object]], None], supervisor: int = 0
+    ) -> None:
+        """Take nothing yet; ``answer`` sends a message to the evaluator, whose supervisor is a process id."""
+        self.candidate = 0  # process id of the candidate's supervisor; 0 without a candidate
         self.failed = False  # whether all leases have ended, so that the evaluator must end too
         self._device = device
         self._answer = answer
+        self._supervisor = supervisor
         self._asked: queue.SimpleQueue[Mapping[str, Any] | threading.Event | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the waits
         self._taken: list[tuple[Mode, ExitStack]] = []
@@ -311,6 +378,8 @@ class LeaseServer:
         self.waits: dict[str, float] = {}  # seconds waited, by mode
         self._waiting_for = ""
         self._waiting_since: float | None = None
+        self._stopped_s = 0.0  # in earlier shared uses
+        self._stopped_from: float | None = None  # the device's seconds of stops as shared use began
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
@@ -335,6 +404,12 @@ class LeaseServer:
             since = self._waiting_since
             return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
 
+    def stopped_s(self) -> float:
+        """Return the total seconds for which others' exclusive use has stopped the evaluator's processes."""
+        with self._lock:
+            start = self._stopped_from
+            return self._stopped_s + (self._device.stopped_s() - start if start is not None else 0.0)
+
     def close(self) -> None:
         """Return all leases, and a pending one once it is granted; the evaluator must be gone."""
         self._closed = True
@@ -356,26 +431,38 @@ class LeaseServer:
             self._end_wait()
 
     def _next(self) -> Mapping[str, Any] | threading.Event | None:
-        """Return the next message; wake a stoppable candidate if the judge that stopped it was killed."""
+        """Return the next message; meanwhile wake processes if the judge that stopped them was killed."""
         while True:
-            wakes = "stoppable" in (mode for mode, _ in self._taken)
+            wakes = "shared" in (mode for mode, _ in self._taken)
             with contextlib.suppress(queue.Empty):
                 return self._asked.get(timeout=_WAKE_S if wakes else None)
-            self._device.wake(self.supervisor)
+            self._device.wake(self._roots)
+
+    @property
+    def _roots(self) -> list[int]:
+        return [pid for pid in (self._supervisor, self.candidate) if pid]
 
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
         match Lease.from_json(message):
-            case Lease(lease="take", kind=kind, share=share) if kind and len(self._taken) < _MOST_TAKEN:
+            case Lease(lease="take", kind=kind) as wanted if kind and len(self._taken) < _MOST_TAKEN:
                 if kind in _ONCE and kind in (mode for mode, _ in self._taken):
                     raise ValueError(f"it asked twice for {kind}")
-                if kind in ("stoppable", "stopped") and not self.supervisor:
-                    raise ValueError(f"it asked for {kind} without a candidate")
-                lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
+                if kind == "stopped" and not (self.candidate and held == "exclusive"):
+                    raise ValueError(f"it asked for {kind} without a candidate or exclusive use")
+                lease = all_taken.enter_context(ExitStack())
                 if (held and kind in _BEFORE_THE_DEVICE) or (kind == "memory" and self._taken):
                     raise ValueError(f"it asked for {kind} too late, so others could wait for each other")
-                take = self._device.take(kind, self.supervisor, held, share, lambda: self._closed)
+                roots = [self.candidate] if kind == "stopped" else self._roots
+                counts = kind == "shared" and held is None
+                if counts:
+                    lease.callback(self._end_count)
+                take = self._device.take(
+                    kind, roots, held, wanted.share, lambda: self._closed, drained=wanted.drained
+                )
                 lease.enter_context(take)
+                if counts:
+                    self._begin_count()
                 self._taken.append((kind, lease))
                 waited_s = self._end_wait()
                 if not self._closed:
@@ -383,9 +470,19 @@ class LeaseServer:
             case Lease(lease="return") if self._taken:
                 self._taken.pop()[1].close()
             case Lease(lease="stopped_s"):
-                self._answer(Stopped(stopped_s=self._device.stopped_s()).to_json())
+                self._answer(Stopped(stopped_s=self.stopped_s()).to_json())
             case _:
                 raise ValueError(f"it asked for {str(message)[:100]}")
+
+    def _begin_count(self) -> None:
+        """Count stops from now on."""
+        with self._lock:
+            self._stopped_from = self._device.stopped_s()
+
+    def _end_count(self) -> None:
+        total_s = self.stopped_s()
+        with self._lock:
+            self._stopped_s, self._stopped_from = total_s, None
 
     def _end_wait(self) -> float:
         with self._lock:
@@ -395,6 +492,23 @@ class LeaseServer:
                 before_s = self.waits.get(self._waiting_for, 0.0)
                 self.waits = self.waits | {self._waiting_for: before_s + waited_s}
             return waited_s
+
+
+def _resume(roots: Collection[int]) -> None:
+    """Resume all stopped processes below ``roots``."""
+    if any(linux.is_stopped(child) for root in roots for child in linux.children(root)):
+        linux.go_on([pid for pid in linux.descendants(*roots) if linux.is_stopped(pid)])
+
+
+def _seconds_in(path: str) -> float:
+    with contextlib.suppress(OSError, struct.error):
+        return float(_SECONDS.unpack(Path(path).read_bytes())[0])
+    return 0.0
+
+
+def _write_seconds(path: str, seconds: float) -> None:
+    with _open(path) as file:
+        file.write(_SECONDS.pack(seconds))
 
 
 def _open(path: str) -> FileIO:

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from adaexplore.core.errors import JudgeError
@@ -156,11 +157,13 @@ class Pool:
         lifeline, supervisors_end = channel.pair()
         with contextlib.ExitStack() as while_it_starts:
             try:
-                shared = self._leases.take("shared") if self._leases else contextlib.nullcontext()
-                with shared, process_end, supervisors_end:  # it starts CUDA right after the fork
-                    pid = self._forks.fork_process(process_end.fileno(), supervisors_end.fileno(), spec)
-                    if self._leases:
-                        while_it_starts.enter_context(self._leases.take("stoppable", pid, "shared"))
+                with process_end, supervisors_end:
+                    ends = process_end.fileno(), supervisors_end.fileno()
+                    fork = partial(self._forks.fork_process, *ends, spec)
+                    if self._leases is None:
+                        pid = fork()
+                    else:  # it starts CUDA right after the fork
+                        pid = while_it_starts.enter_context(self._leases.starting(fork))
             except (ForkServerLost, JudgeError):
                 connection.close()
                 lifeline.close()

@@ -65,9 +65,9 @@ class Channel:
         try:
             if fds:
                 socket.send_fds(self._sock, [head], list(fds))
+                self._sock.sendall(body)
             else:
-                self._sock.sendall(head)
-            self._sock.sendall(body)
+                self._sock.sendall(head + body)  # at once: this process may be stopped after it
         except OSError as error:
             raise ChannelClosed(str(error)) from error
 

@@ -27,7 +27,7 @@ from online_judge.protocol.result import EvaluationResult, ProfileResult
 
 Operation = Literal["evaluate", "sweep", "profile", "problem"]
 Whose = Literal["reference", "candidate", "tuning", "none"]
-Mode = Literal["shared", "exclusive", "memory", "timing_memory", "compiling", "stoppable", "stopped"]
+Mode = Literal["shared", "exclusive", "memory", "timing_memory", "compiling", "stopped"]
 """How a device is held, see :meth:`online_judge.processes.gpu_lease.GpuLeases.take`."""
 
 
@@ -119,6 +119,7 @@ class Lease(Fact):
     lease: Literal["take", "return", "stopped_s"]
     kind: Mode | None = None  # of the lease to take; the one taken last is returned
     share: float = 0.0  # of the device's memory, for ``memory``
+    drained: bool = False  # for ``exclusive``: shared users return the device first, instead of being stopped
 
 
 class Granted(Fact):
@@ -126,7 +127,7 @@ class Granted(Fact):
 
 
 class Stopped(Fact):
-    stopped_s: float  # seconds for which candidates have been stopped so far
+    stopped_s: float  # seconds for which others have stopped its processes so far
 
 
 ORDERS: TypeAdapter[Job | Release] = TypeAdapter(Annotated[Job | Release, Field(discriminator="op")])

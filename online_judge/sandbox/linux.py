@@ -205,7 +205,7 @@ def reap_children() -> None:
 
 def _signal_all(pids: Collection[int], signum: signal.Signals) -> None:
     for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signum)
 
 

@@ -54,8 +54,7 @@ class TimeLimits:
 
         Args:
             limit_s: the candidate's limit in seconds.
-            stopped_s: returns total seconds for which candidates have been stopped; not charged to the
-                candidate.
+            stopped_s: returns total seconds for which others have stopped the processes; not charged.
             waited_s: returns total seconds for which the evaluator has waited for leases. While the evaluator
                 reports that nobody's time runs, only these seconds are free; the rest is charged to the
                 reference.
@@ -103,15 +102,12 @@ class TimeLimits:
 
     def _advance(self) -> None:
         now, stopped_s, waited_s = time.monotonic(), self._stopped_s(), self._waited_s()
-        passed_s, charged, free_s = now - self._since, self.whose, 0.0
+        passed_s, charged, free_s = now - self._since, self.whose, stopped_s - self._stopped_before
         if self.whose == "none":
-            charged, free_s = "reference", waited_s - self._waited_before
-        elif self.whose != "reference":
-            free_s = stopped_s - self._stopped_before
-        if self.whose in ("candidate", "tuning"):  # a stop is reported late, when most of it is charged
-            self.spent[charged] = max(self.spent[charged] + passed_s - free_s, self._spent_before)
-        else:
+            charged, free_s = "reference", free_s + waited_s - self._waited_before
             self.spent[charged] += max(passed_s - free_s, 0.0)
+        else:  # another judge's stop is reported late, when most of it is charged
+            self.spent[charged] = max(self.spent[charged] + passed_s - free_s, self._spent_before)
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + passed_s
         self._since, self._stopped_before, self._waited_before = now, stopped_s, waited_s

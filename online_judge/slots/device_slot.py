@@ -309,7 +309,7 @@ class DeviceSlot:
             end = candidate.end(seems_dead=gone)
             if answer is None:
                 late = evaluator.settle()
-            evaluator.leases.supervisor = 0
+            evaluator.leases.candidate = 0
             evaluator.rest()
         if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
@@ -360,9 +360,9 @@ class DeviceSlot:
     ) -> Answer:
         """Have the evaluator do a job, with or without a candidate process; end the evaluator if it fails."""
         leases = evaluator.leases
-        limits = TimeLimits(query.limit_s, self._leases.stopped_s, leases.waited_s, query.spent)
+        limits = TimeLimits(query.limit_s, leases.stopped_s, leases.waited_s, query.spent)
         self.stage_seconds, self._spent = limits.stage_seconds, limits.spent
-        evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
+        leases.candidate = candidate.supervisor if candidate is not None else 0
         fds = [candidate.connection.fileno()] if candidate is not None else []
         before = evaluator.leases.waits
         try:

@@ -22,6 +22,7 @@ from online_judge.slots.conversation import WHOLE_MESSAGE_S
 _KEPT, _KEPT_ON_GPU = 4, 2
 """Evaluators that a slot keeps, one per reference; each has a CUDA context of about half a GB."""
 _PATIENCE_S = 10.0
+_SURELY_STOPPED_S = 2.5
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
@@ -36,9 +37,11 @@ class EvaluatorHandle:
         """Take over a process that is ready; it gets its leases from ``leases``."""
         self.process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self.leases = LeaseServer(leases, self._channel.send_json)
+        self.leases = LeaseServer(leases, self._channel.send_json, process.supervisor)
+        self._device = leases
         self._op = ""  # of the latest order
         self._frozen: set[int] = set()
+        self._stopped_since: float | None = None
         self.idle = False
         self.ended = False
 
@@ -50,7 +53,17 @@ class EvaluatorHandle:
 
     @property
     def stopped(self) -> bool:
-        return self.process.stopped
+        """Whether it is stopped, and not by another evaluator that uses the device exclusively."""
+        stopped = self.process.stopped
+        if stopped:
+            with self._device.unless_exclusive() as free:
+                stopped = free and self.process.stopped
+        if not stopped:
+            self._stopped_since = None
+            return False
+        # the judge that stopped it may have been killed; then its leases wake it
+        self._stopped_since = self._stopped_since or time.monotonic()
+        return time.monotonic() - self._stopped_since > _SURELY_STOPPED_S
 
     def order(self, order: messages.Job, fds: Sequence[int]) -> None:
         """Send a job; raises ChannelClosed if it is gone."""
@@ -111,9 +124,12 @@ class EvaluatorHandle:
 
     def settle(self) -> messages.Answer | None:
         """Return the answer to the latest order; end the evaluator if it is late or unreadable."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline, stopped_s = time.monotonic() + _PATIENCE_S, self.leases.stopped_s()
         try:
-            while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
+            while not self.stopped:
+                remaining_s = deadline + self.leases.stopped_s() - stopped_s - time.monotonic()
+                if remaining_s <= 0:
+                    break
                 message = self.hear(min(remaining_s, 1.0))
                 if isinstance(message, messages.Answer):
                     return message

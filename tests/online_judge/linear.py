@@ -74,7 +74,7 @@ def trials_with(candidate: Candidate, source: str) -> Iterator[tuple[Trials, Pro
     with scripted(candidate) as held:
         candidate.told = held.clock
         tolerance = problem.reference.tolerance or 0.05
-        made = Trials(held.dialogue, problem, tolerance, nullcontext, lambda: None)
+        made = Trials(held.dialogue, problem, tolerance, nullcontext)
         try:
             made.construct(load=True)
             candidate.orders.clear()

@@ -265,7 +265,7 @@ def _strike(frail: FrailJudge, role: str, signum: int) -> None:
     deadline = begin + RECOVERY_S + (LIMIT_S if signum == signal.SIGSTOP else 0)
     os.kill(pid, signum)
     if (role, signum) == (CANDIDATE, signal.SIGSTOP):
-        expected[struck] = "timeout"  # as if the candidate had stopped itself
+        expected[struck] = "passed"  # it is resumed, as if a judge that stopped it had been killed
     elif (role, signum) == (GATEWAY, signal.SIGSTOP):
         time.sleep(STOPPED_S)
         os.kill(pid, signal.SIGCONT)
@@ -288,5 +288,6 @@ def _strike(frail: FrailJudge, role: str, signum: int) -> None:
     if role == GATEWAY:
         return
     assert frail.evaluations() == judged + len(jobs)
-    wait_until(lambda: not alive(pid))
+    if (role, signum) != (EVALUATOR, signal.SIGSTOP):  # it is resumed, like a stopped candidate
+        wait_until(lambda: not alive(pid))
     assert frail.candidates() == {}

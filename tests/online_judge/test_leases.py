@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -24,21 +24,35 @@ NOBODY = 2**22 + 1
 """No process has this id."""
 
 
+KILLED = """
+import sys, time
+from online_judge.processes.gpu_lease import GpuLeases
+with GpuLeases(sys.argv[1]).take("exclusive"):
+    time.sleep(60)
+"""
+
+
 class Evaluator:
     """One side asks, the other obeys in a thread until the first is closed."""
 
-    def __init__(self, leases: GpuLeases, cores: Cores = ANY_CORE) -> None:
+    def __init__(self, leases: GpuLeases, cores: Cores = ANY_CORE, supervisor: int = 0) -> None:
         theirs, ours = channel.pair()
         self.control = Channel(theirs)
         self.finished = 0
-        self.leases = Leases(self.control, cores, self._finish)
+        self.quiet = [True]  # answers of the device; the last one goes on
+        self.waited_for_quiet = 0
+        self.leases = Leases(self.control, cores, self._finish, self._wait_for_quiet)
         self._ours = Channel(ours)
-        self.desk = LeaseServer(leases, self._ours.send_json)
+        self.desk = LeaseServer(leases, self._ours.send_json, supervisor)
         self._thread = threading.Thread(target=self._obey, daemon=True)
         self._thread.start()
 
     def _finish(self) -> None:
         self.finished += 1
+
+    def _wait_for_quiet(self) -> bool:
+        self.waited_for_quiet += 1
+        return self.quiet.pop(0) if len(self.quiet) > 1 else self.quiet[0]
 
     def _obey(self) -> None:
         try:
@@ -116,59 +130,72 @@ def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluato
 
 def test_device_work_finishes_before_lease_is_released(evaluator: Evaluator) -> None:
     with evaluator.leases.hold(exclusive=False), evaluator.leases.hold(exclusive=False):
-        evaluator.leases.give_way()
+        assert evaluator.finished == 0
+    assert evaluator.finished == 1
+    with evaluator.leases.hold(exclusive=True):
         assert evaluator.finished == 1
     assert evaluator.finished == 2
-    with evaluator.leases.hold(exclusive=True):
-        assert evaluator.finished == 2
-    assert evaluator.finished == 3
+
+
+@pytest.mark.parametrize(
+    ("answers", "looks", "quiet"), [([True], 1, True), ([False, True], 2, True), ([False], 2, False)]
+)
+def test_exclusive_use_begins_when_the_device_is_quiet(
+    evaluator: Evaluator, answers: list[bool], looks: int, quiet: bool
+) -> None:
+    evaluator.quiet = answers
+    with evaluator.leases.hold(exclusive=False) as hold:
+        assert hold.quiet
+    assert evaluator.waited_for_quiet == 0
+    with evaluator.leases.hold(exclusive=True) as hold:
+        assert (evaluator.waited_for_quiet, hold.quiet) == (looks, quiet)
+        with evaluator.leases.hold(exclusive=True) as inner:
+            assert (evaluator.waited_for_quiet, inner.quiet) == (looks + 1, quiet)
+
+
+def test_work_that_goes_on_ends_before_exclusive_use(leases: GpuLeases, evaluator: Evaluator) -> None:
+    evaluator.quiet = [False, True]
+    got: list[float] = []
+
+    def use() -> None:
+        with evaluator.leases.hold(exclusive=True) as hold:
+            got.append(hold.waited_s)
+            assert hold.quiet
+
+    with child() as pid:
+        other = Evaluator(leases, supervisor=pid)
+        thread = threading.Thread(target=use)
+        with other.leases.hold(exclusive=False):
+            thread.start()
+            wait_until(lambda: evaluator.waited_for_quiet > 0)
+            thread.join(0.3)
+            assert got == []
+            assert state_of_child(pid) == "S"  # so it can end, and its time limit runs
+            stopped_s = other.desk.stopped_s()
+            time.sleep(0.05)
+            assert other.desk.stopped_s() == stopped_s
+        thread.join(PATIENCE_S)
+        assert got[0] >= 0.2
+        assert evaluator.desk.waited_s() >= 0.2
+        other.die()
+
+
+def test_waiting_for_shared_users_ends_with_the_evaluator(leases: GpuLeases, evaluator: Evaluator) -> None:
+    with child() as pid:
+        other, dead = Evaluator(leases, supervisor=pid), Evaluator(leases)
+        with other.leases.hold(exclusive=False):
+            dead.control.send_json({"lease": "take", "kind": "exclusive", "drained": True})
+            assert not is_granted(dead, 0.2)
+            dead.die()
+            with evaluator.leases.hold(exclusive=True) as hold:
+                assert hold.waited_s < 5
+        other.die()
 
 
 def test_shared_leases_are_there_together(leases: GpuLeases, evaluator: Evaluator) -> None:
     other = Evaluator(leases)
     with evaluator.leases.hold(exclusive=False), other.leases.hold(exclusive=False) as hold:
         assert hold.waited_s < 5
-    other.die()
-
-
-def test_shared_user_gives_way_to_an_exclusive_one(leases: GpuLeases, evaluator: Evaluator) -> None:
-    other = Evaluator(leases)
-    events: list[str] = []
-
-    def use() -> None:
-        with other.leases.hold(exclusive=True):
-            events.append("exclusive")
-
-    thread = threading.Thread(target=use)
-    with evaluator.leases.hold(exclusive=False):
-        evaluator.leases.give_way()  # there is nobody
-        thread.start()
-        wait_until(lambda: other.desk.waited_s() > 0.1)
-        events.append("one call")
-        evaluator.leases.give_way()
-        events.append("next call")
-    thread.join(PATIENCE_S)
-    assert events == ["one call", "exclusive", "next call"]
-    other.die()
-
-
-def test_exclusive_user_does_not_give_way(leases: GpuLeases, evaluator: Evaluator) -> None:
-    other = Evaluator(leases)
-    events: list[str] = []
-
-    def use() -> None:
-        with other.leases.hold(exclusive=False):
-            events.append("other")
-
-    thread = threading.Thread(target=use)
-    with evaluator.leases.hold(exclusive=True):
-        thread.start()
-        wait_until(lambda: other.desk.waited_s() > 0.1)
-        evaluator.leases.give_way()
-        events.append("exclusive")
-    evaluator.leases.give_way()  # it has nothing
-    thread.join(PATIENCE_S)
-    assert events == ["exclusive", "other"]
     other.die()
 
 
@@ -264,10 +291,9 @@ def test_sweeps_of_all_devices_share_the_cores(
     ask(elsewhere, "compiling")
     assert is_granted(elsewhere)
     got: list[float] = []
-    evaluator.desk.supervisor = NOBODY
 
     def compile_kernels() -> None:
-        with evaluator.leases.compiling() as waited_s, evaluator.leases.stoppable():
+        with evaluator.leases.compiling() as waited_s, evaluator.leases.hold(exclusive=False):
             got.append(waited_s)
 
     thread = threading.Thread(target=compile_kernels)
@@ -316,8 +342,7 @@ def test_inner_use_is_nothing_new(evaluator: Evaluator) -> None:
 
 def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluator: Evaluator) -> None:
     greedy = Evaluator(leases)
-    greedy.desk.supervisor = NOBODY
-    for kind in ("exclusive", "exclusive", "shared", "stoppable"):
+    for kind in ("exclusive", "exclusive", "shared"):
         ask(greedy, kind)
         assert is_granted(greedy)
     greedy.die()
@@ -338,25 +363,104 @@ def test_evaluator_cannot_have_all_memory_for_timing(leases: GpuLeases, evaluato
         other.die()
 
 
-def test_exclusive_users_stop_stoppable_candidates(leases: GpuLeases, evaluator: Evaluator) -> None:
-    with child() as pid:
-        tuning = Evaluator(leases)
-        tuning.desk.supervisor = pid
-        with tuning.leases.stoppable():
-            with evaluator.leases.hold(exclusive=True):
-                wait_until(lambda: state_of_child(pid) == "T")
+def test_exclusive_user_stops_shared_ones(leases: GpuLeases, evaluator: Evaluator) -> None:
+    with child() as own, child() as candidate:
+        other = Evaluator(leases, supervisor=own)
+        other.desk.candidate = candidate
+        with other.leases.hold(exclusive=False):
+            with evaluator.leases.hold(exclusive=True) as hold:
+                assert hold.waited_s < 5  # without waiting for them
+                assert [state_of_child(pid) for pid in (own, candidate)] == ["T", "T"]
                 time.sleep(0.1)
+                assert other.desk.stopped_s() >= 0.1
+            wait_until(lambda: [state_of_child(pid) for pid in (own, candidate)] == ["S", "S"])
+            assert other.leases.stopped_s() >= 0.1
+        stopped_s = other.leases.stopped_s()
+        with evaluator.leases.hold(exclusive=True):
+            assert [state_of_child(pid) for pid in (own, candidate)] == ["S", "S"]
+            time.sleep(0.05)
+        assert other.leases.stopped_s() == stopped_s
+        assert evaluator.leases.stopped_s() == 0
+        other.die()
+
+
+def test_processes_resume_once_they_have_returned_the_device(leases: GpuLeases, evaluator: Evaluator) -> None:
+    with child() as pid:
+        other = Evaluator(leases, supervisor=pid)
+        ask(other, "shared")
+        assert is_granted(other)
+        with evaluator.leases.hold(exclusive=True):
+            wait_until(lambda: state_of_child(pid) == "T")
+            other.control.send_json({"lease": "return"})  # on its way when the process was stopped
             wait_until(lambda: state_of_child(pid) == "S")
-        assert evaluator.leases.stopped_s() >= 0.1
-        tuning.die()
+            stopped_s = other.desk.stopped_s()
+            time.sleep(0.05)
+            assert other.desk.stopped_s() == stopped_s
+        other.die()
 
 
-KILLED = """
-import sys, time
-from online_judge.processes.gpu_lease import GpuLeases
-with GpuLeases(sys.argv[1]).take("exclusive"):
-    time.sleep(60)
-"""
+def test_stops_by_another_judge_count_at_once(
+    leases: GpuLeases, evaluator: Evaluator, tmp_path: Path
+) -> None:
+    with (
+        evaluator.leases.hold(exclusive=False),
+        subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "gpu.lock")]) as other,
+    ):
+        wait_until(lambda: evaluator.desk.stopped_s() > 0.1)
+        other.kill()
+        other.wait()
+        assert evaluator.desk.stopped_s() == evaluator.desk.stopped_s() == 0
+
+
+@pytest.mark.parametrize("lost", ["gpu.lock.stopped", "gpu.lock.since"])
+def test_lost_account_leaves_nothing_stopped(
+    leases: GpuLeases, evaluator: Evaluator, tmp_path: Path, lost: str
+) -> None:
+    with child() as pid:
+        other = Evaluator(leases, supervisor=pid)
+        with other.leases.hold(exclusive=False):
+            with evaluator.leases.hold(exclusive=True):
+                (tmp_path / lost).unlink()
+            wait_until(lambda: state_of_child(pid) == "S")
+            stopped_s = other.desk.stopped_s()
+            time.sleep(0.05)
+            assert other.desk.stopped_s() == stopped_s
+        other.die()
+
+
+def test_process_starts_while_nothing_is_timed(leases: GpuLeases, evaluator: Evaluator) -> None:
+    started = threading.Event()
+    with child() as pid, ExitStack() as starting:
+
+        def fork() -> int:
+            started.set()
+            return pid
+
+        thread = threading.Thread(target=lambda: starting.enter_context(leases.starting(fork)))
+        with evaluator.leases.hold(exclusive=True):
+            thread.start()
+            assert not started.wait(0.2)
+        thread.join(PATIENCE_S)
+        with evaluator.leases.hold(exclusive=True):
+            assert state_of_child(pid) == "T"
+        wait_until(lambda: state_of_child(pid) == "S")
+        starting.close()
+        with evaluator.leases.hold(exclusive=True):
+            assert state_of_child(pid) == "S"
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_exclusive_use_is_known_and_kept_away(
+    leases: GpuLeases, evaluator: Evaluator, exclusive: bool
+) -> None:
+    with evaluator.leases.hold(exclusive=exclusive), leases.unless_exclusive() as free:
+        assert free is not exclusive
+    wait_until(evaluator.desk.are_returned)
+    with leases.unless_exclusive() as free:
+        ask(evaluator, "exclusive")
+        assert free
+        assert not is_granted(evaluator, 0.2)
+    assert is_granted(evaluator)
 
 
 @pytest.mark.slow
@@ -364,8 +468,8 @@ def test_stopped_candidate_resumes_when_stopping_judge_is_killed(
     leases: GpuLeases, evaluator: Evaluator, tmp_path: Path
 ) -> None:
     with child() as pid:
-        evaluator.desk.supervisor = pid
-        with evaluator.leases.stoppable():
+        evaluator.desk.candidate = pid
+        with evaluator.leases.hold(exclusive=False):
             with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "gpu.lock")]) as other:
                 wait_until(lambda: state_of_child(pid) == "T")
                 time.sleep(1.5)
@@ -376,8 +480,8 @@ def test_stopped_candidate_resumes_when_stopping_judge_is_killed(
 
 def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
     with child() as pid:
-        evaluator.desk.supervisor = pid
-        with evaluator.leases.stopped():
+        evaluator.desk.candidate = pid
+        with evaluator.leases.hold(exclusive=True), evaluator.leases.stopped():
             wait_until(lambda: state_of_child(pid) == "T")
         wait_until(lambda: state_of_child(pid) == "S")
 
@@ -385,8 +489,7 @@ def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        {"lease": "take", "kind": "stopped"},  # there is no candidate: it would be everything that runs
-        {"lease": "take", "kind": "stoppable"},
+        {"lease": "take", "kind": "stopped"},  # there is no candidate
         {"lease": "take", "kind": "everything"},
         {"lease": "take"},
         {"lease": "return"},

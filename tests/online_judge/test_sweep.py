@@ -90,20 +90,11 @@ class Lock:
         yield
 
     @contextmanager
-    def stoppable(self) -> Iterator[None]:
-        self.held.append("stoppable")
-        yield
-        self.held.append("free")
-
-    @contextmanager
     def stopped(self) -> Iterator[None]:
         yield
 
     def stopped_s(self) -> float:
         return 0.0
-
-    def give_way(self) -> None:
-        """Let nobody in: there is nobody else."""
 
 
 class Result:
@@ -306,8 +297,6 @@ def test_check_rejects_nothing_when_declared_one_is_wrong(tmp_path: Path) -> Non
 def test_device_is_held_exclusively_only_for_timing(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)])
     held = result.lock.held
-    assert held.count("stoppable") == 2
-    assert "exclusive" not in held[: held.index("stoppable") + 2]
     rates = [order for order in result.asked if isinstance(order, Rate)]
     assert held.count("exclusive") == len(rates) >= 2
 

@@ -56,7 +56,7 @@ def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Cal
         return [json.dumps(answer).encode()]
 
     with scripted(reply) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
         try:
             found = one.call("one", problem.reference.inputs("one"), **options)
         finally:
@@ -237,7 +237,7 @@ def test_construct_and_reweigh_accept_only_plain_true() -> None:
     claims = [{"loaded": True}, {"loaded": "yes"}, {"loaded": False, "shapes": [[2], [2], "x", ["y"]]}]
     answers = iter([{"changed": True}, {"changed": 1}, {}, *claims])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
             True,
             False,
@@ -256,6 +256,6 @@ def test_unsendable_weights_are_the_problems_fault() -> None:
     )
     problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(lambda order, fds: []) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
         with pytest.raises(ReferenceFailed, match=r"gives a tensor of layout torch\.sparse_coo"):
             one.construct(load=True)

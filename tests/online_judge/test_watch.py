@@ -89,7 +89,7 @@ def test_time_of_stopped_gateway_is_not_charged(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("whose", ["candidate", "tuning"])
-def test_time_of_stopped_candidate_is_not_charged(clock: Clock, whose: str) -> None:
+def test_time_of_stopped_processes_is_not_charged(clock: Clock, whose: str) -> None:
     stopped = [100.0]
     watch = TimeLimits(10, stopped_s=lambda: stopped[0])
     watch.switch(whose, "forward")
@@ -99,11 +99,15 @@ def test_time_of_stopped_candidate_is_not_charged(clock: Clock, whose: str) -> N
     assert watch.remaining_s() == 1
 
 
-def test_stopped_candidates_give_the_reference_no_time(clock: Clock) -> None:
-    stopped = [0.0]
-    watch = TimeLimits(60, stopped_s=lambda: stopped[0])
+def test_reference_is_not_charged_for_stops_and_waits(clock: Clock) -> None:
+    stopped, waited = [0.0], [0.0]
+    watch = TimeLimits(60, stopped_s=lambda: stopped[0], waited_s=lambda: waited[0])
     clock.now, stopped[0] = 20, 15.0
-    assert watch.remaining_s() == 40
+    assert watch.remaining_s() == 55
+    watch.switch("none", "")
+    clock.now, stopped[0], waited[0] = 30, 18.0, 6.0  # stopped right after the wait
+    watch.switch("reference", "")
+    assert watch.remaining_s() == 54
 
 
 def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:

@@ -12,7 +12,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from adaexplore.core.wire import Direction, Tier
-from online_judge.common import gradients, modules, trees
+from online_judge.common import cuda_driver, gradients, modules, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import MANTISSA_BITS, OracleKind
@@ -69,7 +69,7 @@ def run(
     finally:
         torch.set_default_dtype(before)
         if cuda:
-            torch.cuda.empty_cache()
+            cuda_driver.free_cache_if_scarce()
     return tree
 
 
@@ -123,8 +123,9 @@ def _fits(model: torch.nn.Module, inputs: list[object], dtype: torch.dtype) -> b
         int(leaf.numel()) * int(dtype.itemsize if leaf.is_floating_point() else leaf.element_size())
         for leaf in held
     )
-    torch.cuda.empty_cache()
-    return need * (1 + _WORKING_SPACE) <= int(torch.cuda.mem_get_info()[0])
+    cached = torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+    free = int(torch.cuda.mem_get_info()[0] + cached)
+    return need * (1 + _WORKING_SPACE) <= free
 
 
 def truncated(operand: torch.Tensor) -> torch.Tensor:

@@ -169,6 +169,7 @@ class TimingSetup:
         _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
         each = max(bytes_in + 2 * self.output_bytes, 1)
+        torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info()
         space = min(free * _SHARE_OF_FREE_MEMORY, max(total * _SHARE_OF_MEMORY, _LEAST_CALLS * each))
         self.count = max(1, min(MAX_CALLS, int(space / each)))
