@@ -105,6 +105,8 @@ def supervise(
         how = "because it ran out of memory"
     elif crowded:
         how = "because it started too many processes"
+    elif status is None and stop:  # mostly because the fork server died
+        died, how = True, f"together with its supervisor, by signal {stop[0]}"
     elif status is None:  # by order
         how = "its connection to the judge"
     elif (code := os.waitstatus_to_exitcode(status)) < 0:

@@ -82,6 +82,11 @@ class _CandidateRun:
     late: Answer | None  # the evaluator's answer after that
     workloads: tuple[Workload, ...]  # of the problem; empty if it has one or that is unknown
 
+    @property
+    def was_killed(self) -> bool:
+        """Return True if the process died without an exit of its own; another attempt may succeed."""
+        return isinstance(self.found, messages.CandidateGone) and not self.found.why and self.end.died
+
 
 @dataclass(eq=False)
 class DeviceSlot:
@@ -160,8 +165,7 @@ class DeviceSlot:
                 verdict = self._verdict(run, query.limit_s, request)
                 if memory_errors.explains(verdict):  # even alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
-                gone = isinstance(run.found, messages.CandidateGone) and not run.found.why
-                if gone and run.end.died and attempts.are_left:
+                if run.was_killed and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried again")
                     continue
                 if self.executes:  # without times, equal requests must give equal verdicts
@@ -202,6 +206,9 @@ class DeviceSlot:
         while attempts.another():
             with attempts.attempt() as alone:
                 run = self._run_candidate(query, alone=alone)
+                if run.was_killed and attempts.are_left:
+                    log.warning("a process died from a signal: the profile is tried again")
+                    continue
                 if run.timed_out is not None:
                     return reports.profile_timed_out(query.limit_s, run.timed_out)
                 if isinstance(run.found, messages.CandidateGone):

@@ -45,7 +45,7 @@ def confined(body: str, **wish: Any) -> Outcome:
     ``wish`` may have ``without`` and ``limits`` as fields of ``Wanted``, ``build_dir``, ``user`` for a
     judge that is no root, and ``key`` for the name of a key in the judge's session keyring. Lines that
     use ``channel`` send ``{"result": ...}`` themselves and go on; then the process that ``kill`` names
-    is killed.
+    is killed, or gets the signal ``signum``.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.online_judge.confined"],
@@ -135,7 +135,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
         pass
     for victim in [pid, *linux.descendants(pid)]:
         if comm(victim) == wish.get("kill"):
-            os.kill(victim, signal.SIGKILL)
+            os.kill(victim, wish.get("signum", signal.SIGKILL))
     report = handle.end(seems_dead=result is None or "kill" in wish)
     os.waitpid(pid, 0)
     linux.kill_descendants()  # as a fork server does with what a killed supervisor leaves behind

@@ -1,18 +1,22 @@
-"""A candidate on several workloads, when the reference's time ends before the last one."""
+"""What a slot makes of a reference's time that ends early, and of processes that die."""
 
 from __future__ import annotations
 
 import threading
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
-from online_judge.protocol.messages import ProblemRuns
+from online_judge.protocol.endings import Passed, ProcessEnd
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Answer, CandidateGone, ProblemRuns
+from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
+from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.conversation import ReferenceTimeout
 from online_judge.slots.device_slot import DeviceSlot
 
@@ -64,3 +68,15 @@ def test_problem_report_names_the_workload_of_a_timeout(monkeypatch: pytest.Monk
 def test_reference_failure_on_later_workload_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProblemError, match="forward"):
         evaluate(monkeypatch, Status.WRONG_VALUE, ProblemError("forward() fails"))
+
+
+def test_profile_is_retried_after_a_process_died(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = iter([CandidateGone(stage=Stage.FORWARD, why=""), ProfileResult(ending=Passed())])
+    candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
+    candidates.take.return_value.end.return_value = ProcessEnd("", "by signal 9", "", died=True)
+    forks = Mock(**{"around.return_value": None})
+    settings = Settings.from_environment({})
+    made = DeviceSlot(forks, device, settings, MagicMock(), candidates, Mock(), CleanTimes())
+    monkeypatch.setattr(made, "_evaluators", Mock())
+    monkeypatch.setattr(made, "_converse", lambda *parts: Answer(result=next(results)))
+    assert made.profile(EvaluationRequest(), threading.Event()).status == "passed"

@@ -1,6 +1,7 @@
 """The layers around a candidate, without a judge: what stands, what it keeps out, what is left afterwards."""
 
 import os
+import signal
 import socket
 import time
 from pathlib import Path
@@ -271,6 +272,13 @@ def test_closed_descriptors_do_not_end_the_supervisor() -> None:
     outcome = confined("import os, time\nos.closerange(0, 64)\ntime.sleep(60)", patience_s=1)
     assert outcome.result is None
     assert outcome.report["died"] is False
+
+
+def test_process_dies_with_its_fork_server() -> None:
+    body = "import time\nchannel.send_json({'result': 1})\ntime.sleep(60)"
+    outcome = confined(body, kill="judge-supervise", signum=signal.SIGTERM)  # as the kernel does then
+    assert outcome.report["died"] is True
+    assert outcome.report["how"] == "together with its supervisor, by signal 15"
 
 
 def test_exit_before_sandbox_setup_is_not_candidates_fault() -> None:
