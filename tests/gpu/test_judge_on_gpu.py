@@ -271,6 +271,12 @@ def test_candidate_on_the_cpu_is_no_shortcut(gpu_judge: LiveJudge) -> None:
     assert gpu_judge.evaluate(on_cpu, linear)["metadata"]["status"] == "launch"
 
 
+def test_reference_with_outputs_on_the_cpu_is_judged(gpu_judge: LiveJudge) -> None:
+    reference = REFERENCE.replace("+ 1.0) * x", "+ 1.0).mul(x).cpu()")
+    answer = gpu_judge.evaluate(as_candidate(reference), reference, measure_performance=False)
+    assert answer["correctness"] is True
+
+
 RECURRENT = """
 import torch
 import torch.nn as nn

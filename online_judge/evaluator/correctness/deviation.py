@@ -16,11 +16,12 @@ _TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
 
 
 def error(got: torch.Tensor, oracle: torch.Tensor) -> Error:
-    """Return the error of ``got`` against ``oracle``, of one shape on one device.
+    """Return the error of ``got`` against ``oracle``, of one shape.
 
     The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
     infinity there. Integers and booleans have no error, or an infinite one.
     """
+    oracle = oracle.to(got.device)  # a reference on a GPU may return a tensor of the CPU
     if not (got.is_floating_point() or got.is_complex()):
         return NO_ERROR if torch.equal(got, oracle.to(got.dtype)) else _TOTAL
     if got.is_complex():
