@@ -141,7 +141,7 @@ SIZE = [3]
 class Kernel:
     run = None
     def __getitem__(self, grid):
-        return lambda x, n: x.fill_(float(grid[0] + n))
+        return lambda x, n: [x.fill_(float(grid[0] + n)), object()][1]
 kernel = Kernel()
 {LINE}
 def test_kernel():
@@ -151,7 +151,8 @@ def test_kernel():
 """
     problem = load(tritonbench.problem_source(text, PATH))
     assert [workload["name"] for workload in problem.get_workloads()] == ["call 1: kernel.launch"]
-    _, written, _ = problem.Model()(*problem.get_inputs())
+    result, written, _ = problem.Model()(*problem.get_inputs())
+    assert result is None
     assert torch.equal(written[0], torch.full((3,), 6.0))
     candidate = text.partition(LINE)[0].replace("SIZE = [3]", "")  # constants of the test are its own
     assert load(tritonbench.candidate_source(candidate, text, PATH)).ModelNew is not None
@@ -211,6 +212,34 @@ def test_call_that_rewrites_equal_output_is_a_workload() -> None:
     assert names == ["call 1: double", "call 3: double"]
     for number in range(2):
         assert problem.Model()(*inputs(problem, number))[1][0].tolist() == [2.0, 2.0, 2.0]
+
+
+def test_returned_object_has_its_type_alone() -> None:
+    gold = "class Opaque: ...\n\ndef f(x):\n    return x, Opaque(), x.dtype, 'text', None\n"
+    problem = load(tritonbench.problem_source(f"import torch\n{gold}{LINE}\nf(torch.ones(2))\n", PATH))
+    result = problem.Model()(*problem.get_inputs())[0]
+    assert result[1:] == ["Opaque", "torch.float32", "text", None]
+
+
+def test_undefined_gradient_of_an_output_is_zero() -> None:
+    gold = """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return 2 * x, 3 * x
+
+    @staticmethod
+    def backward(ctx, one, other):
+        return 2 * one
+
+def twice(x):
+    return Twice.apply(x)
+"""
+    test = "x = torch.ones(2, requires_grad=True)\ntwice(x)[0].sum().backward()\n"
+    problem = load(tritonbench.problem_source(f"import torch\n{gold}{LINE}\n{test}", PATH))
+    upstream = problem.get_inputs()[5]
+    assert [gradient.tolist() for gradient in upstream] == [[1.0, 1.0], [0.0, 0.0]]
 
 
 def test_argument_of_a_foreign_class_is_refused() -> None:

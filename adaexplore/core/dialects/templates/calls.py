@@ -27,6 +27,8 @@ class Model(torch.nn.Module):
         gradients = ()
         with torch.set_grad_enabled(bool(wanted)):
             result = target(*args, **kwargs)
+            if method == "launch":
+                result = None  # what Triton returns differs from launch to launch
             if wanted:
                 made = [t for t in _tb_tensors(result) if t.requires_grad]
                 sources = [given[i] for i in wanted]
@@ -62,7 +64,10 @@ def _tb_plain(value, device):
         return [_tb_plain(item, device) for item in value]
     if isinstance(value, (bool, int, float, complex)) or type(value).__module__ == "numpy":
         return torch.as_tensor(value, device=device)
-    return value if value is None else str(value)
+    if isinstance(value, (torch.dtype, torch.device)):
+        return str(value)
+    # the text of another object may hold its address
+    return value if value is None or isinstance(value, str) else type(value).__name__
 
 
 def _tb_unpacked(value):

@@ -143,7 +143,8 @@ def _tb_gives(result):
 
 
 def _tb_keep(place, gradient):
-    place.copy_(gradient)
+    if gradient is not None:  # a function may leave it undefined
+        place.copy_(gradient)
 
 
 def _tb_bits(tensor):
