@@ -22,6 +22,7 @@ from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
+_NO_DRIVER = "0 active drivers"  # raised by Triton
 _DEFINED = ("Model", "get_inputs", "get_init_inputs")
 # a call that takes longer than this in its own precision gets no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
@@ -435,6 +436,8 @@ def blaming(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = str(error).strip().splitlines()
         text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+        if _NO_DRIVER in text:
+            text = "its Triton kernels need a GPU, and this judge has none"
         text = texts.scrub(text, "/nonexistent")
         kind = NotEnoughMemory if memory_errors.explains_text(str(error)) else ReferenceFailed
         raise kind(f"{what}: {texts.clip(text, _REASON_CHARS)}") from error

@@ -425,3 +425,12 @@ def test_incomparable_outputs_are_the_references_fault(output: str, kind: str) -
     of = problem(f"return {output}")
     with pytest.raises(ReferenceFailed, match=f"a {kind} tensor"):
         of.outputs(of.inputs(0), 0)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_triton_reference_without_a_gpu_says_so() -> None:
+    module = TEMPLATE.format(body="kernel[(1,)](x)", layers="pass", inputs="torch.ones(2)")
+    source = "import triton\n\n@triton.jit\ndef kernel(x):\n    pass\n" + module
+    of = Reference(source, Seeds(b"key"), "fp32", cuda=False)
+    with pytest.raises(ReferenceFailed, match="Triton kernels need a GPU"):
+        of.outputs(of.inputs(0), 0)
