@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,24 @@ def test_call_that_rewrites_equal_output_is_a_workload() -> None:
     assert names == ["call 1: double", "call 3: double"]
     for number in range(2):
         assert problem.Model()(*inputs(problem, number))[1][0].tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.fixture
+def dirty_memory() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = True  # with NaN or the largest number
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["torch.empty(3, dtype=torch.int32)", "torch.empty(3, requires_grad=True)", "torch.ones(3).new_empty(3)"],
+)
+def test_memory_that_the_test_leaves_empty_is_zero(dirty_memory: None, made: str) -> None:
+    text = f"import torch\ndef f(x):\n    return x + 1\n{LINE}\nf({made})\n"
+    problem = load(tritonbench.problem_source(text, PATH))
+    assert problem.get_inputs()[1][0].tolist() == [0, 0, 0]
 
 
 def test_returned_object_has_its_type_alone() -> None:

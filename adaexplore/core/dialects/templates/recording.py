@@ -75,7 +75,7 @@ def _tb_recorded(chosen):
             names[name] = recorded(name, value)
     place = contextlib.nullcontext() if torch.cuda.is_available() else _tb_OnCpu()
     quiet = contextlib.redirect_stdout(io.StringIO())
-    with contextlib.suppress(_tb_Enough), quiet, place, torch.enable_grad():
+    with contextlib.suppress(_tb_Enough), quiet, place, _tb_Zeros(), torch.enable_grad():
         exec(compile(_TB_TEST, "<test>", "exec"), names)
         if not calls:  # one file defines its test and does not run it
             for test in [value for name, value in names.items() if name.startswith("test_")]:
@@ -171,6 +171,22 @@ def _tb_packed(value):
         args, kwargs = made
         return {"class name": type(value).__name__, "args": _tb_packed(args), "kwargs": _tb_packed(kwargs)}
     raise TypeError(f"an argument of type {type(value).__name__} cannot be passed to a candidate")
+
+
+_TB_EMPTY = {
+    *(torch.empty, torch.empty_like, torch.empty_strided),
+    *(torch.Tensor.new_empty, torch.Tensor.new_empty_strided),
+}
+
+
+class _tb_Zeros(torch.overrides.TorchFunctionMode):
+    """Fills memory that the test leaves unwritten, such as indices, with zeros, as in a new process."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        made = function(*args, **(kwargs or {}))
+        if function in _TB_EMPTY:
+            made.detach().zero_()
+        return made
 
 
 class _tb_OnCpu(torch.overrides.TorchFunctionMode):
