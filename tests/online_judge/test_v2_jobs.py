@@ -167,11 +167,12 @@ def test_higher_priority_goes_first(frail_judge: LiveJudge) -> None:
 def test_known_verdict_is_given_again_unless_forced(judge: LiveJudge) -> None:
     source = with_forward("h = self.linear(x)\nreturn h.clamp(min=0)")
     first = judged(judge, source)
+    before = metric(judge, 'cache_lookups_total{result="hit"}')
     again = judged(judge, source)
     forced = judged(judge, source, force=True)
     assert [each["cached"] for each in (first, again, forced)] == [False, True, False]
     assert first["verdict"] == again["verdict"] == forced["verdict"]
-    assert metric(judge, 'cache_lookups_total{result="hit"}') >= 2
+    assert metric(judge, 'cache_lookups_total{result="hit"}') == before + 1
     others: list[dict[str, Any]] = [
         {"tolerance": 0.01},
         {"tf32": "off"},
