@@ -258,7 +258,9 @@ class Stopwatch:
         deadline = self._now() + _QUIET_S
         quiet = 0
         while quiet < _QUIET_TIMES and self._now() < deadline:
-            quiet = quiet + 1 if self._time_flush(_QUIET_FLUSHES) < _QUIET_RATIO * self.flush_ms else 0
+            flush_ms = self._time_flush(_QUIET_FLUSHES)
+            quiet = quiet + 1 if flush_ms < _QUIET_RATIO * self.flush_ms else 0
+            self.flush_ms = min(self.flush_ms, flush_ms)
         return quiet == _QUIET_TIMES
 
     def _time_flush(self, count: int = 20) -> float:

@@ -263,12 +263,12 @@ class Evaluation(CandidateJob):
         """
         self._dialogue.clock("none", "")
         self._kept.enter_context(self._leases.timing_memory())
-        stopwatch = self._stopwatch()
         device = self._spec.visible_devices
         name = self._name("race")  # part of the seeds
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
+            stopwatch = self._stopwatch()
             if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
                 self._mask_unwritten()
             unwritten = self._problem.unwritten()

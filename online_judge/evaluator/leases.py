@@ -11,6 +11,8 @@ from online_judge.common.cores import Cores, run_on, time_on
 from online_judge.protocol.channel import Channel
 from online_judge.protocol.messages import Granted, Lease, Mode, Stopped
 
+_NOISY_S = 30.0
+
 
 @dataclass
 class Hold:
@@ -40,6 +42,7 @@ class Leases:
     _wait_for_quiet: Callable[[], bool]  # waits for the work of stopped processes; False if it goes on
     _held: Hold | None = field(default=None, init=False)
     _has_timing_memory: bool = field(default=False, init=False)
+    _noisy_until: float = field(default=0.0, init=False)  # somebody else uses it, so nobody waits for quiet
 
     @contextmanager
     def hold(self, *, exclusive: bool) -> Iterator[Hold]:
@@ -57,10 +60,13 @@ class Leases:
             return
         with ExitStack() as lease:
             hold = Hold(exclusive, lease.enter_context(self._lease("exclusive" if exclusive else "shared")))
-            if exclusive and not self._wait_for_quiet():  # work that stopped processes had queued goes on
-                lease.close()
+            if exclusive:
+                hold.quiet = time.monotonic() >= self._noisy_until and self._wait_for_quiet()
+            if exclusive and not hold.quiet and time.monotonic() >= self._noisy_until:
+                lease.close()  # work that stopped processes had queued goes on
                 hold.waited_s += lease.enter_context(self._lease("exclusive", drained=True))
                 hold.quiet = self._wait_for_quiet()
+                self._noisy_until = 0.0 if hold.quiet else time.monotonic() + _NOISY_S
             with _timed(hold) as self._held:
                 try:
                     if exclusive:

@@ -334,6 +334,9 @@ class GpuLeases:
             _resume(self._shared_users())
 
     def _wait_for_shared_users(self, is_gone: Callable[[], bool]) -> None:
+        """Wait until all have returned the device; those that a killed judge had stopped are resumed."""
+        _write_seconds(self._since, 0.0)
+        _resume(self._shared_users())
         while self._shared_users():
             if is_gone():
                 raise ChannelClosed("it is gone")
@@ -378,8 +381,9 @@ class LeaseServer:
         self.waits: dict[str, float] = {}  # seconds waited, by mode
         self._waiting_for = ""
         self._waiting_since: float | None = None
-        self._stopped_s = 0.0  # in earlier shared uses
-        self._stopped_from: float | None = None  # the device's seconds of stops as shared use began
+        self._stopped_s = 0.0  # so far
+        # as the present shared use began: the clock, the device's seconds of stops, and ``_stopped_s``
+        self._shared_from: tuple[float, float, float] | None = None
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
@@ -407,8 +411,12 @@ class LeaseServer:
     def stopped_s(self) -> float:
         """Return the total seconds for which others' exclusive use has stopped the evaluator's processes."""
         with self._lock:
-            start = self._stopped_from
-            return self._stopped_s + (self._device.stopped_s() - start if start is not None else 0.0)
+            if self._shared_from is not None:
+                begin, of_device, before = self._shared_from
+                present_s = min(self._device.stopped_s() - of_device, time.monotonic() - begin)
+                # a judge that is killed accounts for no stop, so the device's seconds may drop
+                self._stopped_s = max(self._stopped_s, before + present_s)
+            return self._stopped_s
 
     def close(self) -> None:
         """Return all leases, and a pending one once it is granted; the evaluator must be gone."""
@@ -477,12 +485,12 @@ class LeaseServer:
     def _begin_count(self) -> None:
         """Count stops from now on."""
         with self._lock:
-            self._stopped_from = self._device.stopped_s()
+            self._shared_from = time.monotonic(), self._device.stopped_s(), self._stopped_s
 
     def _end_count(self) -> None:
-        total_s = self.stopped_s()
+        self.stopped_s()
         with self._lock:
-            self._stopped_s, self._stopped_from = total_s, None
+            self._shared_from = None
 
     def _end_wait(self) -> float:
         with self._lock:

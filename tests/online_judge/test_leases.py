@@ -406,10 +406,42 @@ def test_stops_by_another_judge_count_at_once(
         evaluator.leases.hold(exclusive=False),
         subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "gpu.lock")]) as other,
     ):
-        wait_until(lambda: evaluator.desk.stopped_s() > 0.1)
+        wait_until(lambda: leases.stopped_s() > 0.1)
+        stopped_s = evaluator.desk.stopped_s()
+        assert stopped_s > 0.05
         other.kill()
         other.wait()
-        assert evaluator.desk.stopped_s() == evaluator.desk.stopped_s() == 0
+        assert leases.stopped_s() == 0
+        assert evaluator.desk.stopped_s() == stopped_s  # its processes were stopped
+
+
+def test_processes_that_a_killed_judge_stopped_can_end(
+    leases: GpuLeases, evaluator: Evaluator, tmp_path: Path
+) -> None:
+    with child() as pid:
+        other = Evaluator(leases, supervisor=pid)
+        with other.leases.hold(exclusive=False):
+            command = [sys.executable, "-c", KILLED, str(tmp_path / "gpu.lock")]
+            with subprocess.Popen(command) as killed:
+                wait_until(lambda: state_of_child(pid) == "T")
+                evaluator.control.send_json({"lease": "take", "kind": "exclusive", "drained": True})
+                assert not is_granted(evaluator, 0.2)
+                killed.kill()
+            wait_until(lambda: state_of_child(pid) == "S")
+            assert not is_granted(evaluator, 0.2)
+            stopped_s = other.desk.stopped_s()
+            time.sleep(0.05)
+            assert other.desk.stopped_s() == stopped_s
+        assert is_granted(evaluator)
+        other.die()
+
+
+def test_device_that_is_never_quiet_costs_one_wait(evaluator: Evaluator) -> None:
+    evaluator.quiet = [False]
+    for _ in range(3):
+        with evaluator.leases.hold(exclusive=True) as hold:
+            assert not hold.quiet
+    assert evaluator.waited_for_quiet == 2
 
 
 @pytest.mark.parametrize("lost", ["gpu.lock.stopped", "gpu.lock.since"])
