@@ -60,13 +60,14 @@ class Leases:
             return
         with ExitStack() as lease:
             hold = Hold(exclusive, lease.enter_context(self._lease("exclusive" if exclusive else "shared")))
-            if exclusive:
-                hold.quiet = time.monotonic() >= self._noisy_until and self._wait_for_quiet()
-            if exclusive and not hold.quiet and time.monotonic() >= self._noisy_until:
+            if exclusive and time.monotonic() < self._noisy_until:
+                hold.quiet = False
+            elif exclusive and not self._wait_for_quiet():
                 lease.close()  # work that stopped processes had queued goes on
                 hold.waited_s += lease.enter_context(self._lease("exclusive", drained=True))
                 hold.quiet = self._wait_for_quiet()
-                self._noisy_until = 0.0 if hold.quiet else time.monotonic() + _NOISY_S
+                if not hold.quiet:
+                    self._noisy_until = time.monotonic() + _NOISY_S
             with _timed(hold) as self._held:
                 try:
                     if exclusive:

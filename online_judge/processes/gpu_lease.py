@@ -256,10 +256,9 @@ class GpuLeases:
 
     def wake(self, roots: Collection[int]) -> None:
         """Resume processes below ``roots`` if a judge that had stopped them was killed."""
-        if any(linux.is_stopped(child) for root in roots for child in linux.children(root)):
-            with self.unless_exclusive() as free:
-                if free:
-                    _resume(roots)
+        with self.unless_exclusive() as free:
+            if free:
+                _resume(roots)
 
     @contextmanager
     def unless_exclusive(self) -> Iterator[bool]:
@@ -361,8 +360,8 @@ class LeaseServer:
     """The gateway's side of one evaluator's leases: a thread takes and returns them on request.
 
     All leases of the evaluator end if it sends anything but a :class:`Lease`, asks for a second lease of a
-    mode in ``_ONCE``, for memory or cores while it holds what others wait for, or for a lease that stops
-    processes when there is no candidate.
+    mode in ``_ONCE``, for memory or cores while it holds what others wait for, or to stop a candidate when
+    there is none or the device is not held exclusively.
     """
 
     def __init__(

@@ -371,14 +371,14 @@ class DeviceSlot:
         self.stage_seconds, self._spent = limits.stage_seconds, limits.spent
         leases.candidate = candidate.supervisor if candidate is not None else 0
         fds = [candidate.connection.fileno()] if candidate is not None else []
-        before = evaluator.leases.waits
+        before = leases.waits
         try:
             return converse(evaluator, job, fds, limits, query.cancelled)
         except (ProcessLost, ProblemError):
             evaluator.end()
             raise
         finally:
-            for mode, waited_s in evaluator.leases.waits.items():
+            for mode, waited_s in leases.waits.items():
                 limits.stage_seconds[f"lock_{mode}"] = waited_s - before.get(mode, 0.0)
 
     def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
