@@ -42,8 +42,6 @@ from tool_scripts.script import script, show
 log = logging.getLogger(__name__)
 
 _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
-_TIMEOUT_S = 3600
-"""Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
 """TritonBench counts only speedups between these."""
 
@@ -53,10 +51,11 @@ def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.
     done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    with httpx.Client(base_url=url, headers=headers, timeout=2 * _TIMEOUT_S + 60, trust_env=False) as client:
+    limit_s = 2 * options.timeout_s + 60
+    with httpx.Client(base_url=url, headers=headers, timeout=limit_s, trust_env=False) as client:
 
         def judge(name: str) -> None:
-            line = _judged(client, benchmark, name, options.candidate, timed=not options.untimed)
+            line = _judged(client, benchmark, name, options)
             out.append(line)
             log.info("%s: %s %s", name, line["status"], line["error"] or "")
 
@@ -66,16 +65,17 @@ def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.
 
 
 def _judged(
-    client: httpx.Client, benchmark: Benchmark, name: str, kind: str, *, timed: bool
+    client: httpx.Client, benchmark: Benchmark, name: str, options: argparse.Namespace
 ) -> dict[str, Any]:
-    start = time.monotonic()
+    start, kind = time.monotonic(), options.candidate
     line: dict[str, Any] = {"task": name, "candidate": kind, "status": "error", "error": None}
     try:
         text = input_text(benchmark.paths[name], "task file", TaskError)
-        body = {"kernel_code": candidate(benchmark, name, text, kind), "task_id": name, "timeout": _TIMEOUT_S}
+        code = candidate(benchmark, name, text, kind)
+        body = {"kernel_code": code, "task_id": name, "timeout": options.timeout_s}
         if benchmark.source in ("TBG", "TBT"):
             line["prints"] = "print(" in text
-            body |= {"measure_performance": timed, "num_perf_trials": 100}
+            body |= {"measure_performance": not options.untimed, "num_perf_trials": 100}
         answer = client.post(f"/evaluate_{_ROUTES[benchmark.source]}_kernel", json=body)
     except TaskError as error:
         return line | {"error": str(error)}
@@ -177,6 +177,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--limit-s", type=float, default=float("inf"), help="begin no task after so many seconds"
     )
+    parser.add_argument("--timeout-s", type=int, default=3600, help="of one task with all its workloads")
     parser.add_argument("--traces", type=Path, help="folder for solutions and traces of definitions")
     options = parser.parse_args(argv)
     out = JsonLines(options.out)
@@ -185,7 +186,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         url = options.judge
         if url is None:
             log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
-            known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
+            known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(options.timeout_s)}
             known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
             url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
         judge_all(benchmark, url, out, options)
