@@ -28,11 +28,13 @@ class Slot:
 class Tree:
     """A value in which tensors are replaced by slots, and those tensors.
 
-    ``unwritten`` has a mask for each leaf: elements that were never written. It is empty if that is unknown.
+    ``devices`` names the kind of device that each leaf was on. ``unwritten`` has a mask for each leaf:
+    elements that were never written. It is empty if that is unknown.
     """
 
     shape: object
     leaves: tuple[torch.Tensor, ...]
+    devices: tuple[str, ...] = ()
     unwritten: tuple[torch.Tensor, ...] = ()
 
     def signature(self) -> object:
@@ -42,14 +44,16 @@ class Tree:
     def forms(self) -> list[list[Any]]:
         """Return of each leaf the shape, dtype, kind of device and strides, as JSON data."""
         return [
-            [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())] for leaf in self.leaves
+            [list(leaf.shape), str(leaf.dtype), device, list(leaf.stride())]
+            for leaf, device in zip(self.leaves, self.devices, strict=True)
         ]
 
 
 def take_apart(value: object) -> Tree:
     """Separate tensors from structure; raises UnsupportedTree, which names the unsupported type."""
     leaves: list[torch.Tensor] = []
-    return Tree(_separate(value, leaves, 0), tuple(leaves))
+    shape = _separate(value, leaves, 0)
+    return Tree(shape, tuple(leaves), tuple(leaf.device.type for leaf in leaves))
 
 
 def _separate(part: object, leaves: list[torch.Tensor], depth: int) -> object:

@@ -9,6 +9,7 @@ import time
 import types
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -182,7 +183,7 @@ class Reference:
             self._dtypes.update(leaf.dtype for leaf in tree.leaves)
             held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
             self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
-            return self._masked(tree)
+            return self._comparable(tree)
 
     def oracle(self, inputs: list[object], trial: str | int) -> trees.Tree | None:
         """Call the reference in double precision; ``inputs`` stay unchanged.
@@ -202,7 +203,7 @@ class Reference:
                 tree = oracles.run(self._model, inputs, kind, seed, cuda=self.cuda, direction=self.direction)
             if tree is not None:
                 self.oracle_kind = kind
-                return self._masked(tree)
+                return self._comparable(tree)
         return None
 
     @property
@@ -230,7 +231,7 @@ class Reference:
             tree = oracles.emulated(self._call, inputs, tier, self.call_seed(trial))
         if self.cuda:
             cuda_driver.free_cache_if_scarce()
-        return None if tree is None else self._masked(tree)
+        return None if tree is None else self._comparable(tree)
 
     def mask_unwritten(self) -> None:
         """From now on set elements that a call never writes to 0, and name them."""
@@ -362,12 +363,17 @@ class Reference:
         filled = fill or self.masks_unwritten
         return modules.new_tensors_filled() if filled else contextlib.nullcontext()
 
-    def _masked(self, tree: trees.Tree) -> trees.Tree:
-        """Return the outputs of a call whose new tensors were filled with NaN, with 0 in place of NaN."""
-        if not self.masks_unwritten:
-            return tree
-        masks = tuple(modules.widened(leaf).isnan() for leaf in tree.leaves)
-        return trees.Tree(tree.shape, tuple(map(modules.zeroed, tree.leaves, masks)), masks)
+    def _comparable(self, tree: trees.Tree) -> trees.Tree:
+        """Return a call's outputs on the GPU, if there is one; elements that were never written are 0.
+
+        For this new tensors were filled with NaN before the call.
+        """
+        leaves = tuple(leaf.cuda() for leaf in tree.leaves) if self.cuda else tree.leaves
+        masks: tuple[torch.Tensor, ...] = ()
+        if self.masks_unwritten:
+            masks = tuple(modules.widened(leaf).isnan() for leaf in leaves)
+            leaves = tuple(map(modules.zeroed, leaves, masks))
+        return replace(tree, leaves=leaves, unwritten=masks)
 
     def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
         """Return True if double precision would take too long; a first call gets a second chance."""

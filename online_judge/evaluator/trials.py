@@ -190,7 +190,7 @@ class Trials:
         strides = _check_form(answer, expected, cuda=self._cuda)
         got = [received.view(place) for place in places]
         for leaf, mask in zip(got, expected.unwritten, strict=False):  # of most references there are none
-            bits(leaf).masked_fill_(mask.to(leaf.device), 0)
+            bits(leaf).masked_fill_(mask, 0)
         wrong = self._wrong_values(got, expected, scale)
         if wrong is None and rival is not None and _nearer(got, rival.leaves, expected.leaves):
             wrong = OtherWeights()
@@ -226,7 +226,7 @@ class Trials:
         units = self._reference.units(expected.leaves)
         for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
             unit = max(units[index], scale[index]) if scale else units[index]
-            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=unit)
+            found = comparison.difference(leaf, want, self._tolerance, unit=unit)
             if found is not None:
                 several = len(got) > 1
                 name = self._reference.output_name(expected, index)
@@ -241,7 +241,10 @@ class Trials:
 
 
 def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:
-    """Compare the claimed structure, shapes and dtypes, which the data must confirm; return the strides."""
+    """Compare the claimed structure, shapes, dtypes and devices; return the strides.
+
+    The data must confirm all but the devices.
+    """
     claimed: object = answer.get("leaves")
     structure = expected.signature()
     if answer.get("structure") != structure or not isinstance(claimed, list):
@@ -256,9 +259,9 @@ def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strid
     for index, (claim, want) in enumerate(pairs):
         if claim[1] != str(want.dtype):
             raise _wrong_form("dtype", want.dtype, claim[1], index if several else None)
-    for claim, want in pairs:
-        if cuda and claim[2] != want.device.type:
-            raise _wrong_form("device", want.device.type, claim[2])
+    for (claim, _), device in zip(pairs, expected.devices, strict=True):
+        if cuda and claim[2] != device:
+            raise _wrong_form("device", device, claim[2])
     return tuple(_strides(claim[3], want) for claim, want in pairs)
 
 

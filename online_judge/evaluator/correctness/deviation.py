@@ -21,7 +21,6 @@ def error(got: torch.Tensor, oracle: torch.Tensor) -> Error:
     The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
     infinity there. Integers and booleans have no error, or an infinite one.
     """
-    oracle = oracle.to(got.device)  # a reference on a GPU may return a tensor of the CPU
     if not (got.is_floating_point() or got.is_complex()):
         return NO_ERROR if torch.equal(got, oracle.to(got.dtype)) else _TOTAL
     if got.is_complex():
