@@ -320,7 +320,7 @@ class Evaluation(CandidateJob):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._leases.stopped():
-            return setup.alone_ms() if stopwatch.wait_for_quiet() else None
+            return setup.alone_ms(outcome.flushes) if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""

@@ -115,11 +115,12 @@ class DeviceWorksOn(Fact):
 
 
 class UnevenCalls(Fact):
-    """Times of one block's calls differ so much that their mean counts instead of their median."""
+    """A few calls of each block took much longer, and no replay shows that the host was slow."""
 
     kind: Literal["uneven_calls"] = "uneven_calls"
     median_ms: float
     mean_ms: float
+    counted_ms: float
 
 
 class ClocksDisagree(Fact):

@@ -70,9 +70,9 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
         case seen.DeviceWorksOn(tail_ms=tail_ms, claimed_ms=claimed_ms):
             evidence = f"the GPU works on for {tail_ms:.4g} ms after timed calls of {claimed_ms:.4g} ms"
             yield Flag("side_stream", evidence)
-        case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms):
-            both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean, which counts"
-            yield Flag("launch_bound", f"calls of one block differ: {both}")
+        case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms, counted_ms=counted_ms):
+            both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean"
+            yield Flag("launch_bound", f"calls of one block differ: {both}; {counted_ms:.4g} ms count")
         case seen.ClocksDisagree():
             yield _of_clocks(observation)
         case seen.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=counted_ms):

@@ -285,10 +285,10 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"side_stream": "the GPU works on for 5 ms after timed calls of 0.25 ms"},
         ),
         (
-            UnevenCalls(median_ms=0.01, mean_ms=0.21),
+            UnevenCalls(median_ms=0.01, mean_ms=0.21, counted_ms=0.3),
             {
                 "launch_bound": "calls of one block differ: 0.01 ms is the median, "
-                "0.21 ms the mean, which counts"
+                "0.21 ms the mean; 0.3 ms count"
             },
         ),
         (

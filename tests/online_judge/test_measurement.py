@@ -278,13 +278,26 @@ def test_copies_that_take_longer_are_allowed_for(judge: Any) -> None:
     assert ids(judge(slow_copies)) != []
 
 
-def test_score_uses_mean_when_calls_are_batched(judge: Any) -> None:
-    batched = side(0.01)
-    for round_ in batched.calls:
+def with_a_long_call(made: Side) -> Side:
+    """Let the first call of each block take 10 ms, so that their mean is 0.21 ms."""
+    for round_ in made.calls:
         round_[0] = 10.0
-    result = judge(batched)
-    assert result.stats["score_ms"] == pytest.approx(0.21, rel=0.05)
+    return made
+
+
+def test_score_uses_mean_when_calls_are_batched(judge: Any) -> None:
+    for replayed in (None, 0.21 + COPY_MS, 0.1):
+        result = judge(with_a_long_call(side(0.01, graph_ms=replayed)))
+        assert result.stats["score_ms"] == pytest.approx(0.21, rel=0.05)
+        assert ids(result) == ["launch_bound"]
+        assert "0.01 ms is the median" in result.flags[0].evidence
+
+
+def test_replay_shows_that_the_host_was_slow_in_some_calls(judge: Any) -> None:
+    result = judge(with_a_long_call(side(0.01, graph_ms=0.01 + COPY_MS)))
+    assert result.stats["score_ms"] == result.stats["gpu_ms"] == pytest.approx(0.01, rel=1e-2)
     assert ids(result) == ["launch_bound"]
+    assert "in a replayed graph" in result.flags[0].evidence
 
 
 def test_time_below_output_bandwidth_bound_is_flagged(judge: Any) -> None:

@@ -373,7 +373,8 @@ NOISY = [4.2, 4.9, 4.3, 4.8, 4.5]  # five calls a block
     ("call_ms", "trials", "rounds"),
     [
         ([1.0], 1, MIN_ROUNDS),
-        ([20.0], 1, MIN_SAMPLES),  # one call a block
+        ([20.0], 1, MIN_ROUNDS),  # four calls a block, so that most find the CPU's caches warm
+        ([30.0], 1, MIN_SAMPLES),  # one call a block
         ([4.5], 60, 6),  # calm: until 120 ms are measured
         (NOISY, 60, 12),
         (NOISY, 1000, MAX_ROUNDS),
@@ -447,6 +448,43 @@ def test_calls_longer_on_the_wall_are_replayed(clock: Clock, kind: str) -> None:
     assert outcome.candidate.graph == pytest.approx([2.0] * 12, abs=0.1)
     assert outcome.reference.graph == pytest.approx([1.0] * 12, abs=0.1)
     assert flags(outcome) == set()
+
+
+def test_calls_of_uneven_length_are_replayed(clock: Clock) -> None:
+    class Uneven(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            block = super().run(order)
+            if order.kind != "marked":
+                return block
+            calls_ms = [0.1] * order.calls
+            calls_ms[-1] = order.calls - sum(calls_ms[:-1])
+            return times_of(calls_ms)
+
+    candidate = Uneven(clock)
+    outcome = race(candidate)
+    assert outcome.candidate.is_uneven
+    assert candidate.rounds["graph"] == 12
+    assert outcome.candidate.graph == pytest.approx([1.0] * 12, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("candidate_ms", "reference_ms", "calls"),
+    [
+        (1.0, 1.0, (24, 24)),
+        (1.0, 30.0, (24, 1)),
+        (7.0, 7.0, (4, 4)),
+        (20.0, 5.0, (4, 4)),
+        (20.0, 30.0, (4, 4)),
+        (7.0, 30.0, (4, 2)),
+        (30.0, 7.0, (1, 1)),
+    ],
+)
+def test_blocks_have_several_calls_unless_these_are_long(
+    clock: Clock, candidate_ms: float, reference_ms: float, calls: tuple[int, int]
+) -> None:
+    outcome = race(Candidate(clock, call_ms=[candidate_ms]), reference_ms=reference_ms)
+    assert (len(outcome.candidate.calls[0]), len(outcome.reference.calls[0])) == calls
+    assert outcome.flushes == 1
 
 
 @pytest.mark.parametrize(("disturbed", "rounds"), [(0, 3), (2, 3), (5, 6)])

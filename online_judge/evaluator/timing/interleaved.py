@@ -25,7 +25,7 @@ from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.dialogue import BlockRefused, CandidateGone, Dialogue
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
-from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, TimingSetup
+from online_judge.evaluator.timing.setup import BLOCK_MS, SLOW_MS, WARMUP_S, TimingSetup
 from online_judge.protocol import observations as noted
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Block as BlockOrder
@@ -34,6 +34,7 @@ from online_judge.protocol.orders import Prepare
 MIN_ROUNDS = 5
 MAX_ROUNDS = 40
 MIN_SAMPLES = 20
+_LEAST_CALLS = MIN_SAMPLES // MIN_ROUNDS
 ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
@@ -78,6 +79,11 @@ class Side:
         return statistics.median(statistics.fmean(part) for part in self.calls)
 
     @property
+    def is_uneven(self) -> bool:
+        """Whether a few calls took much longer than the median: the host was slow, or they did the work."""
+        return self.mean_ms > clock_check.RATIO * self.gpu_ms
+
+    @property
     def e2e_ms(self) -> float:
         """Median over the plain blocks of the wall time of a call, its copied outputs included."""
         return statistics.median(self.plain)
@@ -103,6 +109,7 @@ class Outcome:
         observations: what is wrong with the candidate's timed outputs or calls.
         copy_ms: wall time of copying one call's outputs.
         quiet: whether nobody else used the GPU.
+        flushes: L2 flushes before each call.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
         spent_s: seconds by part: warm-up, marked, plain and graph rounds.
         stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
@@ -113,6 +120,7 @@ class Outcome:
     observations: list[noted.Observation] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
+    flushes: int = 0
     alone_ms: float | None = None
     spent_s: dict[str, float] = field(default_factory=dict)
     stopped_early: bool = False
@@ -182,8 +190,7 @@ class InterleavedTiming:
         spent("warm")
         slower_ms = max(reference_ms, candidate_ms)
         flushes = self._setup.flushes(min(reference_ms, candidate_ms), slower_ms)
-        theirs = self._setup.block_calls(candidate_ms, flushes)
-        ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
+        theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         number = 0
         while not self._enough(outcome, number, slower_ms):
             if number >= _EARLY_ROUNDS and self._is_clearly_slower(outcome):
@@ -192,8 +199,8 @@ class InterleavedTiming:
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
             # times of blocks are checked, claims about the warm-up are not
-            theirs = max(theirs, self._setup.block_calls(outcome.candidate.gpu_ms, flushes))
-            ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
+            candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
+            theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         spent("marked")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
@@ -201,13 +208,29 @@ class InterleavedTiming:
         outcome.copy_ms = self._setup.copy_ms()
         spent("plain")
         clocks = clock_check.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
-        odd = clocks.disagree or clock_check.launch_bound(
-            outcome.candidate.gpu_ms, outcome.candidate.e2e_ms, outcome.copy_ms
+        candidate = outcome.candidate
+        odd = (
+            clocks.disagree
+            or candidate.is_uneven
+            or clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
         )
         if odd and not self._reference.stochastic:  # a graph cannot reseed between calls
             self._replay(outcome, number, theirs, ours)
             spent("graph")
+        outcome.flushes = flushes
         return outcome
+
+    def _block_calls(self, candidate_ms: float, reference_ms: float, flushes: int) -> tuple[int, int]:
+        """Return how many calls a block of the candidate and one of the reference have.
+
+        The first call of a block finds the other process's data in the CPU's caches. So that most calls do
+        not, there are at least ``_LEAST_CALLS`` unless they are long; there are fewer rounds then.
+        """
+        theirs, ours = (self._setup.block_calls(ms, flushes) for ms in (candidate_ms, reference_ms))
+        least = min(_LEAST_CALLS, self._setup.count)
+        if theirs < least and candidate_ms <= BLOCK_MS:
+            theirs, ours = least, math.ceil(ours * least / theirs)
+        return theirs, min(ours, theirs)
 
     def audit(self, outcome: Outcome) -> None:
         """Compare the kept outputs; the device need not be held any more."""
