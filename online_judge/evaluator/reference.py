@@ -23,6 +23,8 @@ from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
+_WEIGHTS_BYTES = 2**30
+"""Most bytes of weights that are kept on the GPU, from where they are copied much faster."""
 _NO_DRIVER = "0 active drivers"  # raised by Triton
 _DEFINED = ("Model", "get_inputs", "get_init_inputs")
 # a call that takes longer than this in its own precision gets no oracle in double precision
@@ -60,7 +62,8 @@ class Reference:
         writes_inputs: whether a call of :meth:`outputs` was seen to change its inputs.
         aliases: whether an output was seen to share memory with an input.
         oracle_kind: precision of the last oracle; None if there was none.
-        weights: as constructed, in full precision; a candidate's own construction should equal them.
+        weights: as constructed, in full precision, on the GPU unless they are large; a candidate's own
+            construction should equal them.
         input_sets: of the problem; ``inputs`` draws from one of them.
         tolerance: the problem's own, which replaces that of requests and the tiers; None for most.
         described_inputs: of the latest draw; empty before the first.
@@ -126,11 +129,13 @@ class Reference:
                 raise ReferenceFailed("Model is no torch.nn.Module")
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
             model = modules.in_precision(model, dtype)
-            if like is not None and _are_equal(self.weights, like.weights):
-                self.weights = like.weights
-                modules.share_parameters(model, like._model)
             self._dtypes = {value.dtype for value in model.state_dict().values()}
             with guard() if cuda else contextlib.nullcontext():
+                if cuda and costs.nbytes(self.weights.values()) <= _WEIGHTS_BYTES:
+                    self.weights = {name: value.cuda() for name, value in self.weights.items()}
+                if like is not None and _are_equal(self.weights, like.weights):
+                    self.weights = like.weights
+                    modules.share_parameters(model, like._model)
                 self._use(model.cuda() if cuda else model)
 
     @property
