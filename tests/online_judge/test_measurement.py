@@ -300,6 +300,13 @@ def test_replay_shows_that_the_host_was_slow(judge: Any) -> None:
     assert "in a replayed graph" in result.flags[0].evidence
 
 
+def test_replay_counts_what_few_tiny_calls_did_for_all(judge: Any) -> None:
+    made = side(0.0005, graph_ms=0.005 + COPY_MS)  # a clock cannot tell such times apart
+    for round_ in made.calls:
+        round_[0] = CALLS * 0.005
+    assert judge(made).stats["score_ms"] == pytest.approx(0.005)
+
+
 def test_time_below_output_bandwidth_bound_is_flagged(judge: Any) -> None:
     huge = Cost(output_bytes=4 * 2**30, read_bytes=0, flops=0.0, depth=1.0)
     assert "below_bandwidth_bound" in ids(judge(side(0.1), cost=huge))

@@ -135,8 +135,10 @@ def _score(
     graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
     explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
     longest_ms = side.e2e_ms if graph_ms is None else graph_ms
-    claimed_ms = side.mean_ms if side.is_uneven else side.gpu_ms
-    counted_ms = side.gpu_ms if explained else max(longest_ms - copy_ms, claimed_ms)
+    claimed_ms = side.mean_ms if side.is_uneven and not explained else side.gpu_ms
+    counted_ms = max(longest_ms - copy_ms, claimed_ms)
+    if explained and not side.is_uneven:  # else the median leaves out what few calls did for the others
+        counted_ms = side.gpu_ms
     if side.is_uneven and not explained:
         uneven = noted.UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms, counted_ms=counted_ms)
         observations.append(uneven)
