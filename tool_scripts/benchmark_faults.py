@@ -1,4 +1,4 @@
-"""Run the own test of each TritonBench-G file on a simulated GPU, which refuses accesses outside of tensors.
+"""Run each TritonBench-G file's own test on a simulated GPU, which refuses accesses outside of tensors.
 
 ``python -m tool_scripts.benchmark_faults FOLDER --out FILE.jsonl [--limit-s 45]``
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,15 +26,16 @@ _ONE = "--one"
 _TEXT_CHARS = 250
 
 
-def how_it_ends(path: Path, limit_s: float) -> str:
-    """Return ``ran``, ``timeout``, or the error of the file's own test, in a process of its own."""
-    command = [sys.executable, "-m", "tool_scripts.benchmark_faults", _ONE, str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
-    except subprocess.TimeoutExpired:
-        return "timeout"
-    lines = done.stdout.splitlines()
-    return str(json.loads(lines[-1])) if done.returncode == 0 and lines else f"exit code {done.returncode}"
+def run_test(path: Path, limit_s: float) -> str:
+    """Run a file's own test in a process; return ``ran``, ``timeout``, or its error."""
+    with tempfile.TemporaryDirectory() as folder:
+        end = Path(folder) / "end"
+        command = [sys.executable, "-m", "tool_scripts.benchmark_faults", _ONE, str(path), str(end)]
+        try:
+            done = subprocess.run(command, capture_output=True, timeout=limit_s, check=False)
+        except subprocess.TimeoutExpired:
+            return "timeout"
+        return end.read_text(encoding="utf-8") if end.exists() else f"exit code {done.returncode}"
 
 
 def _run(path: Path) -> str:
@@ -51,7 +52,7 @@ def _run(path: Path) -> str:
     with simulated_cuda("sm_90"):
         try:
             spec.loader.exec_module(module)
-        except Exception as error:  # noqa: BLE001 - the file's own
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the file's own
             return f"{type(error).__name__}: {error}"[:_TEXT_CHARS]
     return "ran"
 
@@ -60,7 +61,7 @@ def _run(path: Path) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == [_ONE]:
-        sys.stdout.write(f"\n{json.dumps(_run(Path(words[1])))}\n")
+        Path(words[2]).write_text(_run(Path(words[1])), encoding="utf-8")
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder with the files")
@@ -75,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     done = {line["file"] for line in out.read(dict)}
 
     def judge(path: Path) -> None:
-        out.append({"file": path.stem, "end": how_it_ends(path, options.limit_s)})
+        out.append({"file": path.stem, "end": run_test(path, options.limit_s)})
 
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(judge, [path for path in files if path.stem not in done]))

@@ -31,8 +31,8 @@ _MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
-_LAUNCH_COVER = 1.5
-_MOST_COVER_MS = 0.5
+_LAUNCH_COVER = 2.0
+_MOST_COVER_MS = 0.8
 _LAUNCH_COVER_OF_PASSES = 3.0, 2.0  # times the call, and at most this many milliseconds
 _FIRST_COVER_MS = 0.3
 

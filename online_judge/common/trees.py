@@ -34,7 +34,7 @@ class Tree:
 
     shape: object
     leaves: tuple[torch.Tensor, ...]
-    devices: tuple[str, ...] = ()
+    devices: tuple[str, ...]
     unwritten: tuple[torch.Tensor, ...] = ()
 
     def signature(self) -> object:

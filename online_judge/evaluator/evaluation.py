@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -112,7 +113,7 @@ class Evaluation(CandidateJob):
                 self._problem.measure_memory()
         self._dialogue.clock("none", "")
         total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-        needed = _CALLS_HELD * self._problem.call_bytes + _CONTEXT_BYTES
+        needed = _CALLS_HELD * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
         return min(needed / (_FOR_CALLS * float(total)), 1.0)
 
     def _checked(self, changed: bool) -> Called:
@@ -276,6 +277,8 @@ class Evaluation(CandidateJob):
             call = self._problem.timed_call(self._request.baseline)
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             self._kept.callback(setup.free)
+            # a candidate that slows the reference's warm-up must not change how both are timed
+            setup.fastest_ms = self._problem.fastest_ms.get(self._request.baseline, math.inf)
             gpu_state.snapshot(device)  # the first one takes longer
         trials = self._request.num_perf_trials
         cores = tuple(self._spec.timing_cores)

@@ -79,6 +79,7 @@ class CandidateJob:
                 ms = setup.alone_ms()
         if hold.quiet:
             self._problem.clean_ms[self._request.baseline] = ms
+            self._problem.fastest_ms[self._request.baseline] = setup.fastest_ms
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

@@ -165,7 +165,7 @@ def _of_clocks(found: seen.ClocksDisagree) -> Flag:
         return Flag("launch_bound", evidence)
     evidence = f"{measured}, {found.graph_ms:.4g} ms in a replayed graph"
     if found.explained:
-        return Flag("launch_bound", evidence)
+        return Flag("launch_bound", f"{evidence}; {found.counted_ms:.4g} ms count")
     id_ = "clock_mismatch" if found.quiet else "launch_bound"
     return Flag(id_, f"{evidence}, {found.copy_ms:.4g} ms of it for copies")
 

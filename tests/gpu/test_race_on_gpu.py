@@ -433,7 +433,8 @@ def test_host_time_is_excluded_when_replay_confirms_events(gpu_judge: LiveJudge)
     stats = gpu_judge.evaluate(
         module(forward, inputs, "ModelNew", GATE, init), module(reference, inputs), **TIMED
     )["runtime_stats"]
-    assert stats["score_ms"] == stats["gpu_ms"] < stats["e2e_ms"]
+    assert stats["gpu_ms"] <= stats["score_ms"] <= 1.3 * stats["gpu_ms"] + 0.01
+    assert stats["score_ms"] < stats["e2e_ms"]
 
 
 def test_batch_norm_in_training_keeps_its_statistics(gpu_judge: LiveJudge) -> None:

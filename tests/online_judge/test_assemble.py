@@ -318,7 +318,7 @@ def test_every_observation_has_its_flags(observation: Observation, flags: dict[s
     ("graph_ms", "explained", "quiet", "flag", "evidence"),
     [
         (None, False, True, "launch_bound", ", and it cannot be captured: 0.2 ms count"),
-        (0.01, True, True, "launch_bound", ", 0.01 ms in a replayed graph"),
+        (0.01, True, True, "launch_bound", ", 0.01 ms in a replayed graph; 0.2 ms count"),
         (0.2, False, False, "launch_bound", ", 0.2 ms in a replayed graph, 0.002 ms of it for copies"),
         (0.2, False, True, "clock_mismatch", ", 0.2 ms in a replayed graph, 0.002 ms of it for copies"),
     ],

@@ -30,15 +30,18 @@ def test_reads_outside_of_tensors_are_found(tmp_path: Path, capsys: pytest.Captu
     (folder / "right.py").write_text(KERNEL.format(size=8))
     (folder / "outside.py").write_text(KERNEL.format(size=5))
     (folder / "slow.py").write_text("while True: pass\n")
+    (folder / "exits.py").write_text("import sys\nprint('done')\nsys.exit(0)\n")
     arguments = [str(folder), "--out", str(out), "--limit-s", "20"]
     assert main(arguments) == 0
     ends = {line["file"]: line["end"] for line in map(json.loads, out.read_text().splitlines())}
     assert ends["right"] == "ran"
     assert ends["outside"].startswith("IllegalAccessError: illegal memory access: 3 of 8 elements of a load")
-    assert ends["slow"] == "timeout"
-    assert json.loads(capsys.readouterr().out) == {"IllegalAccessError": 1, "ran": 1, "timeout": 1}
+    assert (ends["slow"], ends["exits"]) == ("timeout", "SystemExit: 0")
+    assert json.loads(capsys.readouterr().out) == dict.fromkeys(
+        ("SystemExit", "IllegalAccessError", "ran", "timeout"), 1
+    )
     assert main(arguments) == 0
-    assert len(out.read_text().splitlines()) == 3
+    assert len(out.read_text().splitlines()) == 4
 
 
 def test_folder_without_files_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,7 +34,7 @@ from online_judge.protocol.orders import Prepare
 MIN_ROUNDS = 5
 MAX_ROUNDS = 40
 MIN_SAMPLES = 20
-_LEAST_CALLS = MIN_SAMPLES // MIN_ROUNDS
+_CALLS_IN_A_BLOCK = MIN_SAMPLES // MIN_ROUNDS
 ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
@@ -189,7 +189,7 @@ class InterleavedTiming:
         outcome.candidate.unmarked, candidate_ms = self._warm_candidate_up()
         spent("warm")
         slower_ms = max(reference_ms, candidate_ms)
-        flushes = self._setup.flushes(min(reference_ms, candidate_ms), slower_ms)
+        flushes = self._setup.flushes(min(self._setup.fastest_ms, candidate_ms), slower_ms)
         theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         number = 0
         while not self._enough(outcome, number, slower_ms):
@@ -224,11 +224,11 @@ class InterleavedTiming:
         """Return how many calls a block of the candidate and one of the reference have.
 
         The first call of a block finds the other process's data in the CPU's caches. So that most calls do
-        not, there are at least ``_LEAST_CALLS`` unless they are long; there are fewer rounds then.
+        not, there are at least ``_CALLS_IN_A_BLOCK`` unless they are long; there are fewer rounds then.
         """
         theirs, ours = (self._setup.block_calls(ms, flushes) for ms in (candidate_ms, reference_ms))
-        least = min(_LEAST_CALLS, self._setup.count)
-        if theirs < least and candidate_ms <= BLOCK_MS:
+        least = min(_CALLS_IN_A_BLOCK, self._setup.count)
+        if theirs < least and candidate_ms <= BLOCK_MS and reference_ms <= SLOW_MS:
             theirs, ours = least, math.ceil(ours * least / theirs)
         return theirs, min(ours, theirs)
 

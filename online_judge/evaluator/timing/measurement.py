@@ -122,27 +122,33 @@ def _score(
 ) -> float:
     """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
-    Calls may take longer on the wall, or a few of them by the events, because the host is slow, or because
-    work was hidden from the events or done in few calls. The replay of a graph excludes the host: if it
-    confirms the median of the events, that counts; if not, work was hidden. If the calls cannot be captured,
-    or others used the GPU, the cause is unknown and the wall time counts.
+    Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
+    The replay of a graph excludes the host, but its caches are warm. If it confirms the events, the longer of
+    both counts; if not, work was hidden and the replay counts. If the calls cannot be captured, the cause is
+    unknown and the wall time counts.
+
+    If a few calls are much longer by the events, the host was slow in them, or they did the work of others.
+    So their mean counts, or the wall time if that is longer, but no more than a replay if the events account
+    for the wall time.
     """
     if clocks.runs_on:
         observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
-    slow = clocks.disagree or clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms)
-    if not slow and not side.is_uneven:
-        return side.gpu_ms
     graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
-    explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
-    longest_ms = side.e2e_ms if graph_ms is None else graph_ms
-    claimed_ms = side.mean_ms if side.is_uneven and not explained else side.gpu_ms
-    counted_ms = max(longest_ms - copy_ms, claimed_ms)
-    if explained and not side.is_uneven:  # else the median leaves out what few calls did for the others
-        counted_ms = side.gpu_ms
-    if side.is_uneven and not explained:
+    wall_ms = side.e2e_ms - copy_ms
+    explained = False
+    if side.is_uneven:
+        if graph_ms is not None and not clocks.disagree:
+            wall_ms = min(wall_ms, graph_ms)
+        counted_ms = max(side.mean_ms, wall_ms)
         uneven = noted.UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms, counted_ms=counted_ms)
         observations.append(uneven)
-        return counted_ms
+        if graph_ms is None or not clocks.disagree or clock_check.confirmed(side.mean_ms, graph_ms, copy_ms):
+            return counted_ms
+    elif not clocks.disagree and not clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
+        return side.gpu_ms
+    else:
+        explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
+        counted_ms = max(wall_ms if graph_ms is None else graph_ms - copy_ms, side.gpu_ms)
     observations.append(
         noted.ClocksDisagree(
             gpu_ms=side.gpu_ms,

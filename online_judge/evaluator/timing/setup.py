@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 import time
@@ -139,7 +140,12 @@ def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:
 
 
 class TimingSetup:
-    """Inputs and outputs for blocks of up to ``count`` calls on the current GPU."""
+    """Inputs and outputs for blocks of up to ``count`` calls on the current GPU.
+
+    ``fastest_ms`` are the wall milliseconds of the reference's fastest call so far.
+    """
+
+    fastest_ms = math.inf
 
     def __init__(
         self,
@@ -210,7 +216,9 @@ class TimingSetup:
     def _warmed_up(self) -> tuple[int, float]:
         self.reference.begin(self.name)
         with blaming(_FAILS):
-            return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
+            calls, best_ms = self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
+        self.fastest_ms = min(self.fastest_ms, best_ms)
+        return calls, best_ms
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
         """Return how many L2 flushes precede each call, to empty the cache and hide launches of short calls.
@@ -256,7 +264,7 @@ class TimingSetup:
         """
         _, best_ms = self.warm_up()
         if flushes is None:
-            flushes = self.flushes(best_ms, best_ms)
+            flushes = self.flushes(self.fastest_ms, best_ms)
         sets = range(self.block_calls(best_ms, flushes))
         samples: list[float] = []
         for number in range(ALONE_ROUNDS):
