@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
@@ -29,6 +30,10 @@ UNINITIALISED = {
     torch.Tensor.new_empty_strided,
 }
 
+_IN_PYTHON = (torch._tensor, torch._lobpcg, torch._lowrank, torch.autograd, torch.functional, nn.functional)
+"""Modules whose functions call other functions of torch, with devices of their own or of a user's code."""
+_ASKS_FOR_MODES = {f"has_torch_function{suffix}" for suffix in ("", "_unary", "_variadic")}
+
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
@@ -46,8 +51,11 @@ def install_properties(patches: Patches) -> None:
     patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
     patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
     patches.set(torch, "load", _load(torch.load))
-    # else a backward pass would run without the mode, which torch suspends while it handles a function
-    patches.set(torch.autograd, "has_torch_function", lambda tensors: False)
+    # Torch suspends the mode while it handles a function. Those that are written in Python are not handled,
+    # so that the mode sees what they call.
+    for owner in _IN_PYTHON:
+        for name in _ASKS_FOR_MODES & vars(owner).keys():
+            patches.set(owner, name, lambda *_: False)
 
 
 def install_places(patches: Patches, device: Callable[[torch.Tensor], torch.device], *types: str) -> None:
@@ -83,6 +91,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             torch._C._nn._parse_to: _unchanged,
             torch.device: _unchanged,
             tensor.type: self._type,
+            torch._VF._pack_padded_sequence: self._pack,
         }
 
     def __torch_function__(
@@ -145,6 +154,10 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         if len(args) > 1 and isinstance(args[1], str):
             args = (tensor, args[1].replace("torch.cuda.", "torch.", 1), *args[2:])
         return func(*args, **kwargs)
+
+    def _pack(self, func: Function, args: Args, kwargs: Kwargs) -> object:
+        packed, sizes = func(*args, **kwargs)
+        return packed, self._mark(sizes)  # torch wants these on the CPU
 
     def _mark(self, result: object) -> object:
         if isinstance(result, torch.Tensor):

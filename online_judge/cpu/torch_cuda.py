@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Self, cast
 
@@ -110,7 +110,7 @@ def install(patches: Patches, model: GpuModel) -> None:
             "get_rng_state": lambda device=None: torch.get_rng_state(),
             **dict.fromkeys(("Stream", "ExternalStream"), SimulatedStream),
             "Event": SimulatedEvent,
-            **dict.fromkeys(("device", "device_of", "stream", "StreamContext"), _Context),
+            **dict.fromkeys(("device", "device_of", "stream", "StreamContext", "_DeviceGuard"), _Context),
             **{name: not_checked(no_graphs) for name in ("CUDAGraph", "graph", "make_graphed_callables")},
         },
         torch.cuda.nvtx: {name: _constant(value) for name, value in silent.items()},
@@ -124,8 +124,13 @@ def install(patches: Patches, model: GpuModel) -> None:
         },
         torch.version: {"cuda": torch.version.cuda or "12.8"},
         torch._C: {"_cuda_getCurrentRawStream": lambda device=0: 0},
+        torch._C._dynamo.guards: {"_empty_strided_cuda": _empty_strided},  # as torch's compiler writes it
         torch.backends.cuda: {"is_built": lambda: True},
-        cudnn: {"is_available": lambda: True, "version": lambda: 90000},
+        cudnn: {
+            "is_available": lambda: True,
+            "version": lambda: 90000,
+            "is_acceptable": lambda tensor: False,  # it computes nothing here
+        },
         autocast: {"__init__": _autocast(autocast.__init__)},
     }
     for owner, values in replaced.items():
@@ -157,6 +162,10 @@ def _answers(model: GpuModel) -> dict[str, object]:
         **dict.fromkeys((*memory, "current_device", "utilization", "initial_seed"), 0),
         "mem_get_info": (model.total_memory, model.total_memory),
     }
+
+
+def _empty_strided(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(size, stride, dtype=dtype, device="cuda")
 
 
 def _manual_seed(seed: int) -> torch.Generator:

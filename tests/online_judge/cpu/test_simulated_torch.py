@@ -6,15 +6,43 @@ import contextlib
 import copy
 import io
 import pickle
+from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+from torch.utils.checkpoint import checkpoint
 
 from online_judge.cpu import NotCheckedError, simulated_cuda
 
-PLACED_ON_CUDA = {
+
+class Doubled(torch.autograd.Function):
+    """Allocates the gradient as a Triton kernel's wrapper does."""
+
+    @staticmethod
+    def forward(ctx: object, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    @staticmethod
+    def backward(ctx: object, upstream: torch.Tensor) -> torch.Tensor:
+        return torch.empty(upstream.shape, device=upstream.device).copy_(upstream * 2)
+
+
+def doubled(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.full(x.shape, 2.0, device=x.device)
+
+
+def gradient(call: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+    parameter = nn.Parameter(x)
+    call(parameter).sum().backward()
+    assert parameter.grad is not None
+    assert bool((parameter.grad == 2).all())
+    return parameter.grad
+
+
+PLACED_ON_CUDA: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "zeros": lambda x: torch.zeros(3, device="cuda:0"),
     "full on the device of another": lambda x: torch.full((2,), 1.0, device=x.device),
     "arange": lambda x: torch.arange(4, device=torch.device("cuda")),
@@ -38,6 +66,15 @@ PLACED_ON_CUDA = {
     "module back from the host": lambda x: nn.Linear(4, 4).cpu().cuda().weight,
     "deep copy": lambda x: copy.deepcopy(nn.Linear(2, 2)).weight,
     "gradient": lambda x: torch.autograd.grad((p := nn.Parameter(x)).sum(), p)[0],
+    "gradient by a function of its own": lambda x: gradient(Doubled.apply, x),
+    "gradient of a checkpoint": lambda x: gradient(lambda p: checkpoint(doubled, p, use_reentrant=False), x),
+    "bag of embeddings": lambda x: F.embedding_bag(torch.zeros(2, 3, dtype=torch.int64, device="cuda"), x),
+    "random pooling": lambda x: F.fractional_max_pool2d(x.view(1, 1, 4, 4), 2, output_size=2),
+    "attention": lambda x: nn.MultiheadAttention(4, 1, add_zero_attn=True).cuda()(x, x, x)[0],
+    "packed sequence": lambda x: nn.GRU(4, 4).cuda()(pack_padded_sequence(x[:, None], torch.tensor([4])))[1],
+    "as torch's compiler allocates": lambda x: torch._C._dynamo.guards._empty_strided_cuda(
+        (2, 3), (3, 1), torch.float32
+    ),
 }
 
 PLACED_ON_HOST = {
@@ -96,7 +133,7 @@ def test_gpu_queries_describe_the_target() -> None:
 def test_streams_events_and_device_contexts_do_nothing_harmful(gpu: None) -> None:
     x = torch.zeros(2, device="cuda")
     stream, start, end = torch.cuda.Stream(), torch.cuda.Event(enable_timing=True), torch.cuda.Event()
-    with torch.cuda.device(x.device), torch.cuda.stream(stream):
+    with torch.cuda.device(x.device), torch.cuda.stream(stream), torch.cuda._DeviceGuard(0):
         start.record()
         x.record_stream(stream)
         end.record(stream)
