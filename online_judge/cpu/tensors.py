@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import nn
+from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext
 
@@ -30,9 +30,16 @@ UNINITIALISED = {
     torch.Tensor.new_empty_strided,
 }
 
-_IN_PYTHON = (torch._tensor, torch._lobpcg, torch._lowrank, torch.autograd, torch.functional, nn.functional)
-"""Modules whose functions call other functions of torch, with devices of their own or of a user's code."""
-_ASKS_FOR_MODES = {f"has_torch_function{suffix}" for suffix in ("", "_unary", "_variadic")}
+_ALLOCATING = {
+    functional.embedding_bag,
+    functional.fractional_max_pool2d,
+    functional.fractional_max_pool2d_with_indices,
+    functional.fractional_max_pool3d,
+    functional.fractional_max_pool3d_with_indices,
+    functional.multi_head_attention_forward,
+}
+"""Functions in Python that allocate tensors on the device of their arguments."""
+_OVERRIDES = ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic")
 
 Function = Callable[..., Any]
 Args = tuple[Any, ...]
@@ -51,11 +58,8 @@ def install_properties(patches: Patches) -> None:
     patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
     patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
     patches.set(torch, "load", _load(torch.load))
-    # Torch suspends the mode while it handles a function. Those that are written in Python are not handled,
-    # so that the mode sees what they call.
-    for owner in _IN_PYTHON:
-        for name in _ASKS_FOR_MODES & vars(owner).keys():
-            patches.set(owner, name, lambda *_: False)
+    # else a backward pass would run without the mode, which torch suspends while it handles a function
+    patches.set(torch.autograd, "has_torch_function", lambda tensors: False)
 
 
 def install_places(patches: Patches, device: Callable[[torch.Tensor], torch.device], *types: str) -> None:
@@ -92,6 +96,8 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             torch.device: _unchanged,
             tensor.type: self._type,
             torch._VF._pack_padded_sequence: self._pack,
+            tensor.backward: self._backward,
+            **dict.fromkeys(_ALLOCATING, self._in_the_mode),
         }
 
     def __torch_function__(
@@ -154,6 +160,18 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         if len(args) > 1 and isinstance(args[1], str):
             args = (tensor, args[1].replace("torch.cuda.", "torch.", 1), *args[2:])
         return func(*args, **kwargs)
+
+    def _backward(self, func: Function, args: Args, kwargs: Kwargs) -> None:
+        named = {"grad_tensors" if name == "gradient" else name: value for name, value in kwargs.items()}
+        with self:  # torch suspends it while it handles a function
+            torch.autograd.backward(*args, **named)
+
+    def _in_the_mode(self, func: Function, args: Args, kwargs: Kwargs) -> object:
+        """Call a function of torch so that the mode sees what it calls, but not the function itself again."""
+        with Patches() as patches, self:
+            for name in _OVERRIDES:
+                patches.set(functional, name, lambda *_: False)
+            return func(*args, **kwargs)
 
     def _pack(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         packed, sizes = func(*args, **kwargs)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -277,8 +276,9 @@ class Evaluation(CandidateJob):
             call = self._problem.timed_call(self._request.baseline)
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             self._kept.callback(setup.free)
-            # a candidate that slows the reference's warm-up must not change how both are timed
-            setup.fastest_ms = self._problem.fastest_ms.get(self._request.baseline, math.inf)
+            if clean_ms := self._problem.clean_ms.get(self._request.baseline):
+                # a candidate that slows the reference's warm-up must not change how both are timed
+                _, setup.fastest_ms = clean_ms
             gpu_state.snapshot(device)  # the first one takes longer
         trials = self._request.num_perf_trials
         cores = tuple(self._spec.timing_cores)
@@ -319,7 +319,7 @@ class Evaluation(CandidateJob):
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """Time the baseline without the candidate, where it was slower beside it than before."""
         clean_ms = self._problem.clean_ms.get(self._request.baseline)
-        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
+        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms[0]):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._leases.stopped():

@@ -78,8 +78,7 @@ class CandidateJob:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
         if hold.quiet:
-            self._problem.clean_ms[self._request.baseline] = ms
-            self._problem.fastest_ms[self._request.baseline] = setup.fastest_ms
+            self._problem.clean_ms[self._request.baseline] = ms, setup.fastest_ms
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

@@ -10,6 +10,9 @@ from online_judge.common.gpu_peaks import Peak
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
+CleanMs = tuple[float, float]
+"""Times of a baseline's call in ms with no candidate around: on the GPU (median), on the wall (fastest)."""
+
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not
 _SLOWDOWNS = {
     0x04: "power cap",

@@ -23,6 +23,7 @@ from adaexplore.core.wire import (
 )
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Fact, Stage
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 
 Operation = Literal["evaluate", "sweep", "profile", "problem"]
@@ -42,7 +43,7 @@ class Job(Fact):
     name: str = ""  # part of the names of the hidden inputs
     build_dir: str | None = None  # for CUDA extensions; None: the candidate process's own folder
     recorded_ms: float | None = None  # a reference time to use instead of a measured one
-    clean_ms: float | None = None  # the baseline's time without a candidate, if known
+    clean_ms: CleanMs | None = None  # of the baseline without a candidate, if known
     sweep: SweepTerms | None = None  # of a ``sweep``
     workload: int = 0  # number of the problem's input set
 

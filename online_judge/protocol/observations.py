@@ -115,7 +115,7 @@ class DeviceWorksOn(Fact):
 
 
 class UnevenCalls(Fact):
-    """A few calls of each block took much longer, and no replay shows that the host was slow."""
+    """A few calls of each block took much longer by their events."""
 
     kind: Literal["uneven_calls"] = "uneven_calls"
     median_ms: float

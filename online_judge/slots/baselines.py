@@ -11,6 +11,7 @@ from pathlib import Path
 
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.protocol.measurement import CleanMs
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ class CleanTimes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._ms: OrderedDict[str, float] = OrderedDict()
+        self._ms: OrderedDict[str, CleanMs] = OrderedDict()
 
     @staticmethod
     def key(request: EvaluationRequest, workload: int = 0) -> str:
@@ -55,13 +56,13 @@ class CleanTimes:
         kind = (request.dtype_str, request.tf32, request.baseline, request.direction)
         return text_digest(repr((*problem, *kind)))
 
-    def get(self, key: str) -> float | None:
+    def get(self, key: str) -> CleanMs | None:
         with self._lock:
             return self._ms.get(key)
 
-    def note(self, key: str, ms: object) -> None:
-        """Keep a reported time if it is valid and the first one."""
-        if not isinstance(ms, float) or not math.isfinite(ms) or ms <= 0:
+    def note(self, key: str, ms: CleanMs | None) -> None:
+        """Keep reported times if they are valid and the first ones."""
+        if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
             return
         with self._lock:
             self._ms.setdefault(key, ms)

@@ -32,6 +32,7 @@ from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import ProcessEnd
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, Job, Operation, Whose
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
@@ -341,7 +342,7 @@ class DeviceSlot:
         return assemble.evaluated(request, target, found, end)
 
     def _job(
-        self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: float | None = None
+        self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: CleanMs | None = None
     ) -> Job:
         request = query.request
         words = f"{text_digest(_sources(request))}:{request.seed_num}".encode()

@@ -122,7 +122,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> Measured:
         request = EvaluationRequest(measure_performance=True, tier=tier)
         if clean_ms is not None:
-            problem.clean_ms[request.baseline] = clean_ms
+            problem.clean_ms[request.baseline] = clean_ms, clean_ms
         if cost is not None:
             problem.price = cost
         options: dict[str, Any] = {

@@ -28,7 +28,15 @@ def sent(message: Any) -> Any:
 @pytest.mark.parametrize(
     "order",
     [
-        Job(op="evaluate", request=ASKED, recorded_ms=1.5, clean_ms=2.0, name="n", build_dir="/b", **KNOWN),
+        Job(
+            op="evaluate",
+            request=ASKED,
+            recorded_ms=1.5,
+            clean_ms=(2.0, 3.0),
+            name="n",
+            build_dir="/b",
+            **KNOWN,
+        ),
         Job(op="profile", request=ASKED, **KNOWN),
         Job(op="sweep", request=ASKED, sweep=SweepTerms(10.0, (3, 5), careful=True), **KNOWN),
         Job(op="problem", request=ProblemRequest(original_model_src=SURROGATE, thorough=True), **KNOWN),
@@ -57,7 +65,7 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("op", "result"),
     [
-        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=0.5)),
+        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=(0.5, 0.6))),
         ("profile", ProfileResult(ending=Passed())),
         ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
         ("problem", messages.ProblemRuns()),

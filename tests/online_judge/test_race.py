@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import random
 import re
 import time
@@ -241,6 +242,7 @@ def race(
     best_so_far: float = 0.0,
     tolerance: float | Tolerance = 0.05,
     unwritten: Sequence[torch.Tensor] = (),
+    fastest_ms: float = math.inf,
 ) -> Outcome:
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
@@ -250,6 +252,7 @@ def race(
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
         call, rng = problem.timed_call("eager"), random.Random(1)
         setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
+        setup.fastest_ms = fastest_ms
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
         subject = InterleavedTiming(
@@ -487,6 +490,15 @@ def test_blocks_have_several_calls_unless_these_are_long(
     outcome = race(Candidate(clock, call_ms=[candidate_ms]), reference_ms=reference_ms)
     assert (len(outcome.candidate.calls[0]), len(outcome.reference.calls[0])) == calls
     assert outcome.flushes == 1
+
+
+@pytest.mark.parametrize(("fastest_ms", "flushes"), [(math.inf, 1), (0.25, 1), (0.15, 7)])
+def test_slow_warm_up_does_not_show_launches(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, fastest_ms: float, flushes: int
+) -> None:
+    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 7)
+    slowed = race(Candidate(clock, call_ms=[0.3]), reference_ms=0.3, fastest_ms=fastest_ms)
+    assert slowed.flushes == flushes
 
 
 @pytest.mark.parametrize(("disturbed", "rounds"), [(0, 3), (2, 3), (5, 6)])

@@ -47,7 +47,7 @@ def measured(
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, observations, quiet=outcome.quiet)
-    clean_ms = problem.clean_ms.get(request.baseline)
+    clean_ms, _ = problem.clean_ms.get(request.baseline, (None, None))
     baseline_ms = _baseline(candidate, reference, clean_ms, outcome.alone_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
@@ -124,12 +124,12 @@ def _score(
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
     The replay of a graph excludes the host, but its caches are warm. If it confirms the events, the longer of
-    both counts; if not, work was hidden and the replay counts. If the calls cannot be captured, the cause is
-    unknown and the wall time counts.
+    both counts; if not, work was hidden and the replay counts, less its copies. If the calls cannot be
+    captured, the cause is unknown and the wall time counts.
 
     If a few calls are much longer by the events, the host was slow in them, or they did the work of others.
-    So their mean counts, or the wall time if that is longer, but no more than a replay if the events account
-    for the wall time.
+    So the larger counts of their mean and the wall time, which a replay limits if the events account for it.
+    If they do not, and a replay contradicts the mean, work was hidden.
     """
     if clocks.runs_on:
         observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))

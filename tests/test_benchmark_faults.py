@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tool_scripts.benchmark_faults import main
+from tests.benchmark_faults import main
 
 KERNEL = """
 import torch

@@ -1,6 +1,6 @@
 """Run each TritonBench-G file's own test on a simulated GPU, which refuses accesses outside of tensors.
 
-``python -m tool_scripts.benchmark_faults FOLDER --out FILE.jsonl [--limit-s 45]``
+``python -m tests.benchmark_faults FOLDER --out FILE.jsonl [--limit-s 45]``
 
 The folder holds the files. ``--out`` gets a line for each with how its test ended; the same command continues
 a stopped run. A GPU accepts many such accesses, and what they read differs from call to call.
@@ -30,7 +30,7 @@ def run_test(path: Path, limit_s: float) -> str:
     """Run a file's own test in a process; return ``ran``, ``timeout``, or its error."""
     with tempfile.TemporaryDirectory() as folder:
         end = Path(folder) / "end"
-        command = [sys.executable, "-m", "tool_scripts.benchmark_faults", _ONE, str(path), str(end)]
+        command = [sys.executable, "-m", "tests.benchmark_faults", _ONE, str(path), str(end)]
         try:
             done = subprocess.run(command, capture_output=True, timeout=limit_s, check=False)
         except subprocess.TimeoutExpired:
@@ -43,6 +43,7 @@ def _run(path: Path) -> str:
 
     from online_judge.cpu import simulated_cuda
 
+    sys.argv = [str(path)]
     torch.manual_seed(0)
     spec = importlib.util.spec_from_file_location("task", path)
     assert spec is not None
@@ -61,7 +62,7 @@ def _run(path: Path) -> str:
 def main(argv: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if argv is None else list(argv)
     if words[:1] == [_ONE]:
-        Path(words[2]).write_text(_run(Path(words[1])), encoding="utf-8")
+        Path(words[2]).write_text(_run(Path(words[1])), encoding="utf-8", errors="backslashreplace")
         return
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="folder with the files")
