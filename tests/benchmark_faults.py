@@ -9,7 +9,6 @@ a stopped run. A GPU accepts many such accesses, and what they read differs from
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import subprocess
 import sys
 import tempfile
@@ -41,18 +40,14 @@ def run_test(path: Path, limit_s: float) -> str:
 def _run(path: Path) -> str:
     import torch
 
+    from online_judge.common import modules
     from online_judge.cpu import simulated_cuda
 
     sys.argv = [str(path)]
     torch.manual_seed(0)
-    spec = importlib.util.spec_from_file_location("task", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["task"] = module
     with simulated_cuda("sm_90"):
         try:
-            spec.loader.exec_module(module)
+            modules.load_source(path.read_text(encoding="utf-8"), "task")
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the file's own
             return f"{type(error).__name__}: {error}"[:_TEXT_CHARS]
     return "ran"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -274,11 +275,13 @@ class Evaluation(CandidateJob):
             unwritten = self._problem.unwritten()
             _ = self._reference.stochastic  # found out now, not while the device is held exclusively
             call = self._problem.timed_call(self._request.baseline)
-            setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
+            clean_ms = self._problem.clean_ms.get(self._request.baseline)
+            # a candidate that slows the reference's warm-up must not change how both are timed
+            fastest_ms = math.inf if clean_ms is None else clean_ms.wall
+            setup = TimingSetup(
+                self._reference, name, call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
+            )
             self._kept.callback(setup.free)
-            if clean_ms := self._problem.clean_ms.get(self._request.baseline):
-                # a candidate that slows the reference's warm-up must not change how both are timed
-                _, setup.fastest_ms = clean_ms
             gpu_state.snapshot(device)  # the first one takes longer
         trials = self._request.num_perf_trials
         cores = tuple(self._spec.timing_cores)
@@ -319,7 +322,7 @@ class Evaluation(CandidateJob):
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """Time the baseline without the candidate, where it was slower beside it than before."""
         clean_ms = self._problem.clean_ms.get(self._request.baseline)
-        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms[0]):
+        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms.gpu):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._leases.stopped():

@@ -17,6 +17,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -78,7 +79,7 @@ class CandidateJob:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
         if hold.quiet:
-            self._problem.clean_ms[self._request.baseline] = ms, setup.fastest_ms
+            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from adaexplore.core.wire import DtypeName
 from online_judge.common.gpu_peaks import Peak
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
-CleanMs = tuple[float, float]
-"""Times of a baseline's call in ms with no candidate around: on the GPU (median), on the wall (fastest)."""
+
+class CleanMs(NamedTuple):
+    """Times of a baseline's call in ms with no candidate around."""
+
+    gpu: float  # median
+    wall: float  # of the fastest call
+
 
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not
 _SLOWDOWNS = {

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.protocol.measurement import CleanMs
 from online_judge.slots.baselines import CleanTimes
 
 ASKED: dict[str, Any] = {
@@ -20,15 +21,15 @@ KEY = CleanTimes.key(EvaluationRequest(**ASKED))
 def test_first_time_of_a_reference_stays() -> None:
     known = CleanTimes()
     assert known.get(KEY) is None
-    known.note(KEY, (1.5, 2.0))
-    known.note(KEY, (3.0, 4.0))
+    known.note(KEY, CleanMs(1.5, 2.0))
+    known.note(KEY, CleanMs(3.0, 4.0))
     assert known.get(KEY) == (1.5, 2.0)
 
 
 @pytest.mark.parametrize("ms", [0.0, -1.5, math.inf, math.nan])
 def test_only_times_are_kept(ms: float) -> None:
     known = CleanTimes()
-    for times in (None, (ms, 1.0), (1.0, ms)):
+    for times in (None, CleanMs(ms, 1.0), CleanMs(1.0, ms)):
         known.note(KEY, times)
         assert known.get(KEY) is None
 
@@ -51,5 +52,5 @@ def test_time_belongs_to_what_the_reference_runs(other: dict[str, Any], same: bo
 def test_oldest_times_are_dropped() -> None:
     known = CleanTimes()
     for number in range(10_001):
-        known.note(str(number), (1.0, 1.0))
+        known.note(str(number), CleanMs(1.0, 1.0))
     assert [known.get(key) for key in ("0", "1", "10000")] == [None, (1.0, 1.0), (1.0, 1.0)]

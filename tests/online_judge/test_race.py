@@ -251,8 +251,9 @@ def race(
         expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
         call, rng = problem.timed_call("eager"), random.Random(1)
-        setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
-        setup.fastest_ms = fastest_ms
+        setup = TimingSetup(
+            problem.reference, "race", call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
+        )
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
         subject = InterleavedTiming(

@@ -47,7 +47,8 @@ def measured(
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, observations, quiet=outcome.quiet)
-    clean_ms, _ = problem.clean_ms.get(request.baseline, (None, None))
+    clean = problem.clean_ms.get(request.baseline)
+    clean_ms = None if clean is None else clean.gpu
     baseline_ms = _baseline(candidate, reference, clean_ms, outcome.alone_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms

@@ -145,8 +145,6 @@ class TimingSetup:
     ``fastest_ms`` are the wall milliseconds of the reference's fastest call so far.
     """
 
-    fastest_ms = math.inf
-
     def __init__(
         self,
         reference: Reference,
@@ -157,6 +155,7 @@ class TimingSetup:
         rng: random.Random,
         *,
         shared: bool,
+        fastest_ms: float = math.inf,
     ) -> None:
         """Draw hidden inputs under ``name`` with ``rng``, and allocate outputs of the form of ``expected``.
 
@@ -168,6 +167,7 @@ class TimingSetup:
             DriverError: there is too little memory.
         """
         self.reference = reference
+        self.fastest_ms = fastest_ms
         self._expected = expected
         self.name = name
         self._call = call
