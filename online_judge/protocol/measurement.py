@@ -70,6 +70,8 @@ class HostClock:
     tail_ms: float  # how long the GPU works on after a block
     graph_ms: float | None  # of a call within a replayed graph; None if none was replayed
     copy_ms: float  # of copying the outputs of one call
+    single_ms: float | None = None  # of the fastest call in a block of its own; None if all were
+    baseline_single_ms: float | None = None  # likewise
 
 
 @dataclass(frozen=True)

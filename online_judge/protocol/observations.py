@@ -123,6 +123,14 @@ class UnevenCalls(Fact):
     counted_ms: float
 
 
+class CallsDoneTogether(Fact):
+    """Calls take much longer in blocks of one call each than in blocks of many."""
+
+    kind: Literal["calls_done_together"] = "calls_done_together"
+    call_ms: float  # that would count without them
+    single_ms: float
+
+
 class ClocksDisagree(Fact):
     """Calls take longer by the evaluator's clock than by their events."""
 
@@ -158,6 +166,7 @@ Observation = Annotated[
     | TimedOutputLate
     | DeviceWorksOn
     | UnevenCalls
+    | CallsDoneTogether
     | ClocksDisagree
     | BaselineMoved,
     Field(discriminator="kind"),

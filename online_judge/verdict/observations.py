@@ -73,6 +73,9 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
         case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms, counted_ms=counted_ms):
             both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean"
             yield Flag("launch_bound", f"calls of one block differ: {both}; {counted_ms:.4g} ms count")
+        case seen.CallsDoneTogether(call_ms=call_ms, single_ms=single_ms):
+            evidence = f"{call_ms:.4g} ms in blocks of many calls, {single_ms:.4g} ms alone; the latter count"
+            yield Flag("launch_bound", evidence)
         case seen.ClocksDisagree():
             yield _of_clocks(observation)
         case seen.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=counted_ms):

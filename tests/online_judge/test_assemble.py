@@ -36,6 +36,7 @@ from online_judge.protocol.kernels import KernelShare, KernelTime, Launches
 from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Times, Timing
 from online_judge.protocol.observations import (
     BaselineMoved,
+    CallsDoneTogether,
     ClocksDisagree,
     DeviceWorksOn,
     EqualCallsDiffer,
@@ -290,6 +291,10 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
                 "launch_bound": "calls of one block differ: 0.01 ms is the median, "
                 "0.21 ms the mean; 0.3 ms count"
             },
+        ),
+        (
+            CallsDoneTogether(call_ms=0.001, single_ms=0.004),
+            {"launch_bound": "0.001 ms in blocks of many calls, 0.004 ms alone; the latter count"},
         ),
         (
             BaselineMoved(gpu_ms=0.3, clean_ms=0.2, after_ms=None, counted_ms=0.2),

@@ -294,7 +294,7 @@ def test_score_uses_mean_when_calls_are_batched(judge: Any) -> None:
 
 
 def test_replay_bounds_what_a_slow_host_costs(judge: Any) -> None:
-    slow = {"wall_ms": 0.9}
+    slow: dict[str, Any] = {"wall_ms": 0.9}
     assert judge(with_a_long_call(side(0.01, **slow))).stats["score_ms"] == pytest.approx(0.9 - COPY_MS)
     result = judge(with_a_long_call(side(0.01, graph_ms=0.3, **slow)))
     assert result.stats["score_ms"] == pytest.approx(0.3)
@@ -306,6 +306,31 @@ def test_uneven_claims_do_not_replace_the_wall_time(judge: Any) -> None:
     result = judge(forged)
     assert result.stats["score_ms"] == pytest.approx(0.91, rel=0.01)
     assert ids(result) == ["launch_bound", "clock_mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("single_ms", "hidden_ms", "counted_ms", "found"),
+    [
+        ([], 0.0, 0.21, ["launch_bound"]),
+        ([0.5, 0.25], 0.0, 0.21, ["launch_bound"]),
+        ([0.5, 0.4], 0.0, 0.4, ["launch_bound", "launch_bound"]),
+        ([0.2], 0.5, 0.21, ["launch_bound"]),  # within the margins of the clocks
+        ([0.2], 3.0, 3.2, ["launch_bound", "launch_bound"]),
+    ],
+)
+def test_calls_alone_count_if_much_longer(
+    judge: Any, single_ms: list[float], hidden_ms: float, counted_ms: float, found: list[str]
+) -> None:
+    together = with_a_long_call(side(0.01))
+    block = [Block((0.0,), (call_ms,), 0.01) for call_ms in single_ms]
+    together.single += [Observed(each.span + OPEN_MS + hidden_ms, each) for each in block]
+    reference = side(0.3)
+    reference.single += [Observed(0.3 + OPEN_MS, Block((0.0,), (0.3,), 0.01))]
+    result = judge(together, reference=reference)
+    assert result.stats["score_ms"] == pytest.approx(counted_ms, rel=0.05)
+    assert ids(result) == found
+    shown = pytest.approx(counted_ms) if len(found) > 1 else min(single_ms, default=None)
+    assert result.stats["witness"]["single_ms"] == shown
 
 
 def test_longer_of_events_and_replay_counts(judge: Any) -> None:

@@ -213,7 +213,13 @@ class Candidate:
 
     @property
     def rounds(self) -> Counter[str]:
-        return Counter(order.kind for order in self.blocks)
+        """Number of blocks by kind; marked ones of a single call, where others have more, are ``single``."""
+        return Counter("single" if order in self.single else order.kind for order in self.blocks)
+
+    @property
+    def single(self) -> list[BlockOrder]:
+        marked = [order for order in self.blocks if order.kind == "marked"]
+        return [order for order in marked if order.calls == 1 < max(other.calls for other in marked)]
 
     def warm_up(self) -> None:
         """Do nothing."""
@@ -301,7 +307,7 @@ def test_honest_candidate_has_its_times_and_no_flag(clock: Clock) -> None:
     assert (outcome.candidate.gpu_ms, outcome.reference.gpu_ms) == pytest.approx((2.0, 5.0))
     assert (outcome.candidate.e2e_ms, outcome.reference.e2e_ms) == pytest.approx((2.0, 5.0), abs=0.1)
     assert len(outcome.candidate.samples) == sum(
-        order.calls for order in candidate.blocks if order.kind == "marked"
+        order.calls for order in candidate.blocks if order.kind == "marked" and order.calls > 1
     )
     assert len(outcome.candidate.calls) == len(outcome.reference.calls) == candidate.rounds["marked"]
     assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (2, 0)
@@ -342,8 +348,8 @@ def test_each_side_works_on_its_own_time(
 def test_warm_up_counts_as_work_of_the_gpu(clock: Clock) -> None:
     candidate = Candidate(clock)
     outcome = race(candidate)
-    plain = sum(order.calls for order in candidate.blocks if order.kind == "plain")
-    assert (outcome.candidate.unmarked, outcome.reference.unmarked) == (3 + plain, 1 + plain)
+    others = sum(order.calls for order in candidate.blocks if order.kind == "plain" or order.calls == 1)
+    assert (outcome.candidate.unmarked, outcome.reference.unmarked) == (3 + others, 1 + others)
 
 
 @pytest.mark.parametrize(
@@ -500,6 +506,48 @@ def test_slow_warm_up_does_not_show_launches(
     monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 7)
     slowed = race(Candidate(clock, call_ms=[0.3]), reference_ms=0.3, fastest_ms=fastest_ms)
     assert slowed.flushes == flushes
+
+
+@pytest.mark.parametrize(
+    ("claimed_ms", "call_ms", "covered"),
+    [(0.3, 0.3, False), (0.3, 0.1, True), (0.3, 0.1999, False), (0.1, 0.1, True)],  # a flush takes 1 us
+)
+def test_false_warm_up_time_does_not_show_launches(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, claimed_ms: float, call_ms: float, *, covered: bool
+) -> None:
+    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 7)
+    candidate = Candidate(clock, call_ms=[call_ms], warmed={"best_ms": claimed_ms})
+    outcome = race(candidate, reference_ms=0.5)
+    marked = [order for order in candidate.blocks if order.kind == "marked"]
+    assert outcome.flushes == marked[-1].flushes == (7 if covered else 1)
+    timed = [order for order in marked if order.flushes == outcome.flushes]
+    assert len(outcome.candidate.samples) == sum(order.calls for order in timed if order.calls > 1)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_calls_done_together_are_timed_alone(clock: Clock, *, together: bool) -> None:
+    class Together(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            block = super().run(order)
+            return times_of([1.0] + [0.1] * (order.calls - 1)) if order.kind == "marked" else block
+
+    candidate = (Together if together else Candidate)(clock)
+    outcome = race(candidate)
+    rounds = 5 if together else 2
+    assert candidate.rounds["single"] == rounds
+    for side in (outcome.candidate, outcome.reference):
+        assert [seen.block.calls[0] for seen in side.single] == pytest.approx([1.0] * rounds)
+        assert all(len(block) > 1 for block in side.calls)
+
+
+def test_outputs_of_calls_alone_are_compared(clock: Clock) -> None:
+    class Lazy(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            self.forward = torch.relu if order.calls > 1 else torch.abs
+            block = super().run(order)
+            return times_of([2.0] + [1.0] * (order.calls - 1)) if order.kind == "marked" else block
+
+    assert flags(race(Lazy(clock))) == {"timed_output_wrong"}
 
 
 @pytest.mark.parametrize(("disturbed", "rounds"), [(0, 3), (2, 3), (5, 6)])

@@ -107,6 +107,7 @@ def test_flushes_hide_the_launches_of_a_call(
         cover = Stopwatch.cover
 
     pool = SimpleNamespace(set_bytes=2**40)
-    setup = cast(TimingSetup, SimpleNamespace(_call=call, _stopwatch=Clock(), pool=pool, count=1))
+    known: dict[str, Any] = {"pool": pool, "count": 1, "fastest_ms": math.inf}
+    setup = cast(TimingSetup, SimpleNamespace(_call=call, _stopwatch=Clock(), **known))
     monkeypatch.setattr("online_judge.evaluator.timing.setup.l2_bytes", lambda: 2**20)
     assert TimingSetup.flushes(setup, wall_ms, wall_ms) == flushes

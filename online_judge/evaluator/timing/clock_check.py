@@ -83,6 +83,15 @@ class Clocks:
         return self.tail_ms > max((RATIO - 1) * self.claimed_ms, TAIL_SLACK_MS)
 
 
+def fastest_ms(candidate: Sequence[Observed], reference: Sequence[Observed]) -> float:
+    """Return the time of the fastest of the candidate's blocks of one call, by the clock that counts."""
+    found = []
+    for seen in candidate:
+        clocks = Clocks.of([seen], reference)
+        found.append(clocks.wall_ms if clocks.disagree else clocks.claimed_ms)
+    return min(found)
+
+
 def launch_bound(gpu_ms: float, wall_ms: float, copy_ms: float = 0.0) -> bool:
     """Return True if calls, with copied outputs, take longer on the wall than their GPU time explains.
 

@@ -47,6 +47,9 @@ _CLEARLY = 1.1
 _PLAIN_ROUNDS = 2
 _POSSIBLE_MS = (1e-4, 1e9)  # possible times of a call
 _GRAPH_ROUNDS, _MOST_GRAPH_ROUNDS = 3, 12
+_SINGLE_ROUNDS, _MOST_SINGLE_ROUNDS = 2, 5
+_LONGER = 1.15
+"""A call alone that takes this many times as long is repeated, so that a disturbance does not count."""
 
 
 @dataclass
@@ -55,6 +58,7 @@ class Side:
 
     calls: list[list[float]] = field(default_factory=list)
     seen: list[Observed] = field(default_factory=list)
+    single: list[Observed] = field(default_factory=list)  # blocks of one call, where others have more
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
     forwards: list[float] = field(default_factory=list)
@@ -88,8 +92,15 @@ class Side:
         """Median over the plain blocks of the wall time of a call, its copied outputs included."""
         return statistics.median(self.plain)
 
-    def add(self, seen: Observed, order: BlockOrder, calls: int | None = None) -> None:
+    def add(
+        self, seen: Observed, order: BlockOrder, calls: int | None = None, *, single: bool = False
+    ) -> None:
+        """Add a block of ``order``, of so many calls if not as many as ordered."""
         count = order.calls if calls is None else calls
+        if single:
+            self.unmarked += 1
+            self.single.append(seen)
+            return
         if order.kind == "marked":
             self.seen.append(seen)
             self.calls.append(seen.block.calls)
@@ -130,6 +141,12 @@ class Outcome:
         """Seconds that the GPU worked for calls of either side, timed or not; no flushes, no copies."""
         sides = (self.candidate, self.reference)
         return sum(math.fsum(side.samples) + side.gpu_ms * side.unmarked for side in sides) / 1e3
+
+    def restart(self) -> None:
+        """Forget the times so far."""
+        for side in (self.candidate, self.reference):
+            side.unmarked += len(side.samples)
+            side.calls, side.seen, side.forwards = [], [], []
 
 
 @dataclass(frozen=True)
@@ -189,19 +206,26 @@ class InterleavedTiming:
         outcome.candidate.unmarked, candidate_ms = self._warm_candidate_up()
         spent("warm")
         slower_ms = max(reference_ms, candidate_ms)
-        flushes = self._setup.flushes(min(self._setup.fastest_ms, candidate_ms), slower_ms)
+        flushes = self._setup.flushes(candidate_ms, slower_ms)
         theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         number = 0
-        while not self._enough(outcome, number, slower_ms):
-            if number >= _EARLY_ROUNDS and self._is_clearly_slower(outcome):
+        while not self._enough(outcome, slower_ms):
+            if len(outcome.candidate.calls) >= _EARLY_ROUNDS and self._is_clearly_slower(outcome):
                 outcome.stopped_early = True
                 break
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
             # times of blocks are checked, claims about the warm-up are not
             candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
+            seen_ms = outcome.candidate.gpu_ms + flushes * self._setup.flush_ms  # these hide launches, too
+            if (more := self._setup.flushes(seen_ms, slower_ms)) > flushes:
+                flushes = more
+                outcome.restart()
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         spent("marked")
+        if theirs > 1 and not outcome.stopped_early:
+            number = self._single_calls(outcome, number, flushes)
+        spent("single")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
             number += 1
@@ -286,8 +310,8 @@ class InterleavedTiming:
             raise CandidateGone(Stage.TIMING, "it answered with times that cannot be")
         return min(calls, int(took_ms / best) + 1), best
 
-    def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
-        samples = len(outcome.candidate.samples)
+    def _enough(self, outcome: Outcome, slower_ms: float) -> bool:
+        rounds, samples = len(outcome.candidate.calls), len(outcome.candidate.samples)
         if rounds:  # claims about the warm-up no longer count
             slower_ms = max(outcome.candidate.gpu_ms, outcome.reference.gpu_ms)
         if slower_ms > SLOW_MS:
@@ -303,6 +327,15 @@ class InterleavedTiming:
     def _is_clearly_slower(self, outcome: Outcome) -> bool:
         sides = outcome.reference.calls, outcome.candidate.calls
         return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
+
+    def _single_calls(self, outcome: Outcome, number: int, flushes: int) -> int:
+        """Run blocks of one call, in which nothing can be done for later calls; return the next number."""
+        for extra in range(_MOST_SINGLE_ROUNDS):
+            self._round(outcome, number + extra, BlockOrder(1, flushes), 1, single=True)
+            single_ms = clock_check.fastest_ms(outcome.candidate.single, outcome.reference.single)
+            if extra + 1 >= _SINGLE_ROUNDS and single_ms <= _LONGER * outcome.candidate.gpu_ms:
+                break
+        return number + extra + 1
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
         """Replay blocks as CUDA graphs, without the host; run none if the calls cannot be captured.
@@ -321,7 +354,9 @@ class InterleavedTiming:
             if "unjoined" in str(refused).lower():
                 outcome.observations.append(noted.WithoutFigures(kind="unjoined_stream"))
 
-    def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
+    def _round(
+        self, outcome: Outcome, number: int, order: BlockOrder, ours: int, *, single: bool = False
+    ) -> None:
         """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
         setup = self._setup
         sets = sorted(self._rng.sample(range(order.calls), ours))
@@ -356,8 +391,9 @@ class InterleavedTiming:
             block = Block.from_claim(claim, order.calls if marked else 0, passes=passes)
         except ValueError as error:
             raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
-        outcome.candidate.add(Observed(wall_ms, block), order)
-        outcome.reference.add(setup.reference_block(sets, order.flushes, marked=marked), order, ours)
+        outcome.candidate.add(Observed(wall_ms, block), order, single=single)
+        own_block = setup.reference_block(sets, order.flushes, marked=marked)
+        outcome.reference.add(own_block, order, ours, single=single)
         own = torch.arange(ours, device="cuda")[:, None]
         want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
         self._audits.append(_Audit(number, None, got, self._written(want, places), sets))

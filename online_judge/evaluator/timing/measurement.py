@@ -47,6 +47,8 @@ def measured(
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, observations, quiet=outcome.quiet)
+    single_ms = clock_check.fastest_ms(candidate.single, reference.single) if candidate.single else None
+    score_ms = _by_single_calls(score_ms, single_ms, observations)
     clean = problem.clean_ms.get(request.baseline)
     clean_ms = None if clean is None else clean.gpu
     baseline_ms = _baseline(candidate, reference, clean_ms, outcome.alone_ms, observations)
@@ -82,6 +84,8 @@ def measured(
             tail_ms=statistics.median(seen.block.tail for seen in candidate.seen),
             graph_ms=statistics.median(candidate.graph) if candidate.graph else None,
             copy_ms=copy_ms,
+            single_ms=single_ms,
+            baseline_single_ms=min((seen.block.calls[0] for seen in reference.single), default=None),
         ),
         before=before,
         after=after,
@@ -162,6 +166,19 @@ def _score(
         )
     )
     return counted_ms
+
+
+def _by_single_calls(
+    score_ms: float, single_ms: float | None, observations: list[noted.Observation]
+) -> float:
+    """Return the time of calls alone if it is much longer than within blocks of many.
+
+    The first call of a block can do the work of all: if they are short, that takes little longer than one.
+    """
+    if single_ms is None or single_ms <= clock_check.RATIO * score_ms:
+        return score_ms
+    observations.append(noted.CallsDoneTogether(call_ms=score_ms, single_ms=single_ms))
+    return single_ms
 
 
 def _baseline(

@@ -220,13 +220,18 @@ class TimingSetup:
         self.fastest_ms = min(self.fastest_ms, best_ms)
         return calls, best_ms
 
-    def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
+    @property
+    def flush_ms(self) -> float:
+        return self._stopwatch.flush_ms
+
+    def flushes(self, call_ms: float, slowest_ms: float) -> int:
         """Return how many L2 flushes precede each call, to empty the cache and hide launches of short calls.
 
-        Both times are of one call on the wall, launches included.
+        ``call_ms`` and the reference's fastest call decide whether calls are short. These times and that of
+        the slowest one are on the wall, launches included.
         """
         passes = isinstance(self._call, ForwardBackward)
-        if fastest_ms >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
+        if min(call_ms, self.fastest_ms) >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._stopwatch.cover(slowest_ms, passes=passes)
 
@@ -264,7 +269,7 @@ class TimingSetup:
         """
         _, best_ms = self.warm_up()
         if flushes is None:
-            flushes = self.flushes(self.fastest_ms, best_ms)
+            flushes = self.flushes(best_ms, best_ms)
         sets = range(self.block_calls(best_ms, flushes))
         samples: list[float] = []
         for number in range(ALONE_ROUNDS):
