@@ -518,10 +518,11 @@ def test_false_warm_up_time_does_not_show_launches(
     monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 7)
     candidate = Candidate(clock, call_ms=[call_ms], warmed={"best_ms": claimed_ms})
     outcome = race(candidate, reference_ms=0.5)
-    marked = [order for order in candidate.blocks if order.kind == "marked"]
+    marked = [order for order in candidate.blocks if order.kind == "marked" and order.calls > 1]
     assert outcome.flushes == marked[-1].flushes == (7 if covered else 1)
     timed = [order for order in marked if order.flushes == outcome.flushes]
-    assert len(outcome.candidate.samples) == sum(order.calls for order in timed if order.calls > 1)
+    assert len(outcome.candidate.samples) == sum(order.calls for order in timed)
+    assert {order.flushes for order in candidate.single} == {7}
 
 
 @pytest.mark.parametrize("together", [False, True])

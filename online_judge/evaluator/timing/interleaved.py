@@ -224,7 +224,7 @@ class InterleavedTiming:
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         spent("marked")
         if theirs > 1 and not outcome.stopped_early:
-            number = self._single_calls(outcome, number, flushes)
+            number = self._single_calls(outcome, number, max(flushes, self._setup.long_cover(slower_ms)))
         spent("single")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)

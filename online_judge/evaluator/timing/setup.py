@@ -235,6 +235,13 @@ class TimingSetup:
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._stopwatch.cover(slowest_ms, passes=passes)
 
+    def long_cover(self, call_ms: float) -> int:
+        """Return how many L2 flushes hide the launches of a block's first call, of ``call_ms`` on the wall.
+
+        It finds the CPU's caches cold.
+        """
+        return self._stopwatch.cover(call_ms, passes=True)
+
     def block_calls(self, call_ms: float, flushes: int) -> int:
         each_ms = max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)
         return max(1, min(int(BLOCK_MS / each_ms), self.count))
