@@ -122,8 +122,10 @@ class GpuLeases:
 
     def __init__(self, path: str | Path) -> None:
         """Use ``path``, and files whose names begin with it, as locks; create those that are missing."""
-        # called before a job that lacked memory runs again; each frees the memory of a slot's idle evaluators
+        # called before a job that lacked memory runs again: each frees the memory of a slot's idle evaluators
         self.on_scarcity: list[Callable[[], object]] = []
+        # called as well before a job runs alone: each frees the memory of a pool's waiting processes
+        self.on_alone: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
         self._account = f"{path}.stopped"  # seconds for which processes have been stopped, by all judges
@@ -162,13 +164,19 @@ class GpuLeases:
             self.most_running = max(self.most_running, len(self._running))
         try:
             if others is not None or limit == 0:
-                for free in self.on_scarcity:
+                for free in [*self.on_scarcity, *(self.on_alone if limit == 0 else ())]:
                     free()
             yield limit
         finally:
             with self._condition:
                 self._running.remove(limit)
                 self._condition.notify_all()
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether a job runs alone on the device, for lack of memory."""
+        with self._condition:
+            return 0 in self._running
 
     def _limit_of_next(self, problem: str) -> int:
         left = self._large.get(problem, [])

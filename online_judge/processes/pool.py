@@ -39,7 +39,7 @@ class Pool:
 
     A process's first message, sent before it has seen a candidate, is :class:`Ready`. A process starts only
     while nothing is timed, and until it is ready it is stopped whenever something is timed. So no start of
-    CUDA disturbs a timing.
+    CUDA disturbs a timing. While a job runs alone on the device for lack of memory none is kept ready.
     """
 
     _forks: ForkClient
@@ -57,6 +57,14 @@ class Pool:
     def ready(self) -> int:
         with self._changed:
             return sum(self.lives(each) for each in self._ready)
+
+    def free_idle(self) -> None:
+        """End all waiting processes, to free device memory."""
+        with self._changed:
+            processes = list(self._ready)
+            self._ready.clear()
+        for process in processes:
+            process.end()
 
     def fill(self) -> None:
         """Start the missing processes, without waiting for them."""
@@ -117,9 +125,14 @@ class Pool:
             process.end()
         return None
 
+    @property
+    def _wanted(self) -> int:
+        scarce = self._leases is not None and self._leases.runs_alone
+        return self._takers + (0 if scarce else self._target)
+
     def _refill(self) -> None:
         """Start the missing processes, each in a thread of its own; the caller holds the condition."""
-        while not self._closed and len(self._ready) + len(self._starting) < self._target + self._takers:
+        while not self._closed and len(self._ready) + len(self._starting) < self._wanted:
             thread = threading.Thread(target=self._add, name="start-process", daemon=True)
             self._starting.add(thread)
             thread.start()
@@ -136,7 +149,7 @@ class Pool:
             self._starting.discard(threading.current_thread())
             if not self._closed:
                 self._failure = failure
-                if process is not None:
+                if process is not None and len(self._ready) < self._wanted:
                     self._ready.append(process)
                     process = None
             self._changed.notify_all()

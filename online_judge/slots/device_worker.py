@@ -50,6 +50,7 @@ class LocalWorker:
         )
         self._candidates = Pool(fork_client, candidate, target, disturbed)
         self._evaluators = Pool(fork_client, evaluator, spare, disturbed)
+        leases.on_alone += [self._candidates.free_idle, self._evaluators.free_idle]
         known = CleanTimes()
         self.slots = tuple(
             DeviceSlot(fork_client, device, settings, leases, self._candidates, self._evaluators, known)

@@ -175,7 +175,11 @@ class Evaluators:
         return known
 
     def free_idle(self) -> None:
-        """End all evaluators that have loaded a reference and do no job, to free device memory."""
+        """End all evaluators that do no job, to free device memory."""
+        with self._lock:
+            unused, self._unused = self._unused, None
+        if unused is not None:
+            unused.end()
         self._end_all(lambda each: each.idle)
 
     def close(self) -> None:

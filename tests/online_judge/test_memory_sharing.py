@@ -78,6 +78,17 @@ def test_scarcity_frees_idle_evaluators_first(leases: GpuLeases) -> None:
     assert order == ["beside", "first slot", "second slot", "alone"]
 
 
+def test_waiting_processes_end_before_a_job_runs_alone(leases: GpuLeases) -> None:
+    ended: list[int] = []
+    leases.on_alone.append(lambda: ended.append(0))
+    seen = []
+    for others in (FEW, 0):
+        with leases.claim("p", NEVER, others=others):
+            seen.append((len(ended), leases.runs_alone))
+    assert seen == [(0, False), (1, True)]
+    assert not leases.runs_alone
+
+
 def test_jobs_that_lacked_memory_run_beside_few(leases: GpuLeases) -> None:
     together, lock = 3 * FEW, threading.Lock()
     met, running, most = threading.Barrier(together), [0], [0]

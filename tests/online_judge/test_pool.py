@@ -335,6 +335,26 @@ def test_starting_process_is_stopped_during_timing(
         assert not is_stopped()
 
 
+def test_no_process_waits_while_a_job_runs_alone(
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
+) -> None:
+    leases = GpuLeases(tmp_path / "gpu.lock")
+    pool = make(2, leases)
+    leases.on_alone.append(pool.free_idle)
+    fork_client.may_arm.clear()
+    pool.fill()
+    wait_until(lambda: len(fork_client.started) == 2)
+    with leases.claim("p", NEVER, others=0):
+        fork_client.may_arm.set()
+        wait_until(lambda: fork_client.living == set())
+        pool.take(NEVER).end()
+        assert (pool.ready, len(fork_client.started), fork_client.living) == (0, 3, set())
+    pool.take(NEVER).end()
+    wait_until(lambda: pool.ready == 2)
+    with leases.claim("p", NEVER, others=0):
+        assert (pool.ready, fork_client.living) == (0, set())
+
+
 def test_job_with_its_own_spec_bypasses_pool(
     make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
