@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 
 import torch
@@ -88,10 +88,12 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
+        if self._cuda and not self._job.alone:
+            self._kept.enter_context(self._leases.memory(self._share_of_memory()))
         if timed:
             self._measure_clean()
         changed = self._load()
-        with self._memory_of_calls(), self._holding(exclusive=False):
+        with self._holding(exclusive=False):
             last = self._checked(changed)
             self._require_tier(last.expected.leaves)
             expected, strides = without_data(last.expected.leaves), last.strides
@@ -102,12 +104,6 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
-
-    def _memory_of_calls(self) -> AbstractContextManager[object]:
-        """Hold memory for the calls of the checks within the block, unless no other job runs."""
-        if not self._cuda or self._job.alone:
-            return nullcontext()
-        return self._leases.memory(self._share_of_memory())
 
     def _share_of_memory(self) -> float:
         """Return the share of the memory that all jobs may use which the calls of this one need."""
