@@ -309,6 +309,28 @@ def test_uneven_claims_do_not_replace_the_wall_time(judge: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("graph_ms", "single_ms", "counted_ms"),
+    [
+        (0.012, 0.0099, 0.012),  # the host was slow
+        (0.009, 0.0099, 0.01),
+        (0.012, 0.02, 0.21),
+        (0.03, 0.0099, 0.21),
+        (None, 0.0099, 0.21),
+    ],
+)
+def test_replay_and_calls_alone_explain_slow_calls(
+    judge: Any, graph_ms: float | None, single_ms: float, counted_ms: float
+) -> None:
+    replayed = None if graph_ms is None else graph_ms + COPY_MS
+    slowed, reference = with_a_long_call(side(0.01, graph_ms=replayed)), side(0.3)
+    for each, ms in ((slowed, single_ms), (reference, 0.3)):
+        each.single.append(Observed(ms + OPEN_MS, Block((0.0,), (ms,), 0.01)))
+    result = judge(slowed, reference=reference)
+    assert result.stats["score_ms"] == pytest.approx(counted_ms, rel=0.05)
+    assert ids(result) == ["launch_bound"]
+
+
+@pytest.mark.parametrize(
     ("single_ms", "hidden_ms", "counted_ms", "found"),
     [
         ([], 0.0, 0.21, ["launch_bound"]),

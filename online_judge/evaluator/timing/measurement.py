@@ -46,8 +46,8 @@ def measured(
     observations = list(outcome.observations)
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
-    score_ms = _score(candidate, clocks, copy_ms, observations, quiet=outcome.quiet)
     single_ms = clock_check.fastest_ms(candidate.single, reference.single) if candidate.single else None
+    score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
     clean = problem.clean_ms.get(request.baseline)
     clean_ms = None if clean is None else clean.gpu
@@ -123,7 +123,13 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 
 
 def _score(
-    side: Side, clocks: Clocks, copy_ms: float, observations: list[noted.Observation], *, quiet: bool
+    side: Side,
+    clocks: Clocks,
+    copy_ms: float,
+    single_ms: float | None,
+    observations: list[noted.Observation],
+    *,
+    quiet: bool,
 ) -> float:
     """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
@@ -133,15 +139,18 @@ def _score(
     captured, the cause is unknown and the wall time counts.
 
     If a few calls are much longer by the events, the host was slow in them, or they did the work of others.
-    So the larger counts of their mean and the wall time, which a replay limits if the events account for it.
-    If they do not, and a replay contradicts the mean, work was hidden.
+    It was the host if calls alone (``single_ms``) and a replay both confirm the median. Else the larger
+    counts of the mean and the wall time, which a replay limits if the events account for it. If they do not,
+    and a replay contradicts the mean, work was hidden.
     """
     if clocks.runs_on:
         observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
     graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
     wall_ms = side.e2e_ms - copy_ms
-    explained = False
-    if side.is_uneven:
+    explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
+    alone = single_ms is not None and single_ms <= clock_check.RATIO * side.gpu_ms
+    if side.is_uneven and not (explained and alone):
+        explained = False
         if graph_ms is not None and not clocks.disagree:
             wall_ms = min(wall_ms, graph_ms)
         counted_ms = max(side.mean_ms, wall_ms)
@@ -149,10 +158,11 @@ def _score(
         observations.append(uneven)
         if graph_ms is None or not clocks.disagree or clock_check.confirmed(side.mean_ms, graph_ms, copy_ms):
             return counted_ms
-    elif not clocks.disagree and not clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
+    elif not (
+        side.is_uneven or clocks.disagree or clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms)
+    ):
         return side.gpu_ms
     else:
-        explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
         counted_ms = max(wall_ms if graph_ms is None else graph_ms - copy_ms, side.gpu_ms)
     observations.append(
         noted.ClocksDisagree(
