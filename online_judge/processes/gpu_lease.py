@@ -174,7 +174,7 @@ class GpuLeases:
 
     @property
     def runs_alone(self) -> bool:
-        """Whether a job runs alone on the device, for lack of memory."""
+        """Return True if a job runs alone on the device, for lack of memory."""
         with self._condition:
             return 0 in self._running
 

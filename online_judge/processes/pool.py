@@ -59,8 +59,9 @@ class Pool:
             return sum(self.lives(each) for each in self._ready)
 
     def free_idle(self) -> None:
-        """End all waiting processes, to free device memory."""
+        """End all waiting processes to free device memory; those that start end once they are ready."""
         with self._changed:
+            self._changed.wait_for(lambda: not self._starting, _CLOSE_S)
             processes = list(self._ready)
             self._ready.clear()
         for process in processes:
@@ -146,10 +147,15 @@ class Pool:
         except (ForkServerLost, JudgeError, OSError) as error:
             failure = error
         with self._changed:
+            surplus = len(self._ready) >= self._wanted
+        if surplus and process is not None:
+            process.end()  # before it no longer counts as starting
+            process = None
+        with self._changed:
             self._starting.discard(threading.current_thread())
             if not self._closed:
                 self._failure = failure
-                if process is not None and len(self._ready) < self._wanted:
+                if process is not None:
                     self._ready.append(process)
                     process = None
             self._changed.notify_all()

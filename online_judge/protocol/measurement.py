@@ -70,7 +70,7 @@ class HostClock:
     tail_ms: float  # how long the GPU works on after a block
     graph_ms: float | None  # of a call within a replayed graph; None if none was replayed
     copy_ms: float  # of copying the outputs of one call
-    single_ms: float | None = None  # of the fastest call in a block of its own; None if all were
+    single_ms: float | None = None  # of the fastest call in a block of its own; None without such blocks
     baseline_single_ms: float | None = None  # likewise
 
 
@@ -81,7 +81,7 @@ class DeviceUse:
     held_s: float  # held exclusively
     waited_s: float  # waited for that
     gpu_s: float  # in which the GPU worked for calls of either side
-    spent_s: dict[str, float]  # of the timing by part: warm-up, marked, plain and graph rounds
+    spent_s: dict[str, float]  # of the timing by part: warm-up, marked, single, plain and graph rounds
 
 
 class Timing(Fact):

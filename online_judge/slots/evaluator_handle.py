@@ -149,7 +149,7 @@ class Evaluators:
     # by reference, the most recent last
     _of: OrderedDict[str, EvaluatorHandle] = field(default_factory=OrderedDict, init=False)
     _unused: EvaluatorHandle | None = field(default=None, init=False)
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # guards ``_of``
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)  # guards both
 
     def start(self) -> None:
         """Start an evaluator for the first reference; raises JudgeError if none can be started."""

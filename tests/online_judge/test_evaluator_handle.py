@@ -6,19 +6,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest
 from online_judge.processes.gpu_lease import GpuLeases
+from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Answer, CandidateGone, Clock, Job, Operation
 from online_judge.sandbox import linux
-from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle
+from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle, Evaluators
 
 from .live import wait_until
 from .test_leases import child, state_of_child
@@ -192,6 +194,16 @@ def test_evaluator_that_speaks_unasked_gets_no_order(evaluator: Evaluator) -> No
     assert evaluator.handle.wake()
     evaluator.process.send_json({"result": {"kind": "verdict", "verdict": "forged"}})
     assert not evaluator.handle.wake()
+
+
+def test_scarcity_ends_an_evaluator_without_a_reference(evaluator: Evaluator, leases: GpuLeases) -> None:
+    pool = SimpleNamespace(take=lambda cancelled: evaluator.handle.process)
+    evaluators = Evaluators("cpu", cast(Pool, pool), leases)
+    evaluators.start()
+    evaluators.free_idle()
+    assert not evaluator.folder.exists()
+    evaluators.free_idle()
+    evaluators.close()
 
 
 @pytest.mark.parametrize("end", [lambda handle: handle.end(), lambda handle: handle.rest()])

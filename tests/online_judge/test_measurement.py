@@ -355,6 +355,17 @@ def test_calls_alone_count_if_much_longer(
     assert result.stats["witness"]["single_ms"] == shown
 
 
+@pytest.mark.parametrize(("extra_ms", "counted_ms"), [(0.0, 1.3), (1.0, 0.3)])
+def test_copies_of_strided_outputs_do_not_count_as_calls_alone(
+    judge: Any, extra_ms: float, counted_ms: float
+) -> None:
+    candidate, reference = side(0.3), side(0.3)
+    for each, wall_ms in ((candidate, 1.3), (reference, 0.3)):
+        each.single.append(Observed(wall_ms + OPEN_MS, Block((0.0,), (0.3,), 0.01)))
+    stats = judge(candidate, reference=reference, extra_ms=extra_ms).stats
+    assert stats["score_ms"] == pytest.approx(counted_ms, rel=0.02)
+
+
 def test_longer_of_events_and_replay_counts(judge: Any) -> None:
     tiny = side(0.0005, wall_ms=0.2, graph_ms=0.008 + COPY_MS)  # within the margins of the clocks
     result = judge(tiny)

@@ -515,14 +515,18 @@ def test_slow_warm_up_does_not_show_launches(
 def test_false_warm_up_time_does_not_show_launches(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, claimed_ms: float, call_ms: float, *, covered: bool
 ) -> None:
-    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 7)
+    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, *, passes: 9 if passes else 7)
     candidate = Candidate(clock, call_ms=[call_ms], warmed={"best_ms": claimed_ms})
     outcome = race(candidate, reference_ms=0.5)
     marked = [order for order in candidate.blocks if order.kind == "marked" and order.calls > 1]
     assert outcome.flushes == marked[-1].flushes == (7 if covered else 1)
     timed = [order for order in marked if order.flushes == outcome.flushes]
     assert len(outcome.candidate.samples) == sum(order.calls for order in timed)
-    assert {order.flushes for order in candidate.single} == {7}
+    assert {order.flushes for order in candidate.single} == {9}
+    for side in (outcome.candidate, outcome.reference):
+        assert len(side.seen) == len(side.calls)  # earlier rounds count as work of the GPU alone
+    in_blocks = sum(order.calls for order in candidate.blocks)
+    assert 0 < len(outcome.candidate.samples) + outcome.candidate.unmarked - in_blocks <= 3  # warm-up
 
 
 @pytest.mark.parametrize("together", [False, True])

@@ -62,11 +62,12 @@ class Clocks:
         """
         open_ms = statistics.median(seen.open_ms for seen in reference)
         gaps = [gap for seen in reference for gap in seen.block.gaps]
-        gap_ms = statistics.median(gaps or [0.0]) + copy_extra_ms
+        gap_ms = statistics.median(gaps or [0.0])
         return cls(
             claimed_ms=statistics.median(sum(seen.block.calls) for seen in candidate),
             wall_ms=statistics.median(
-                seen.wall_ms - open_ms - gap_ms * len(seen.block.gaps) for seen in candidate
+                seen.wall_ms - open_ms - gap_ms * len(seen.block.gaps) - copy_extra_ms * len(seen.block.calls)
+                for seen in candidate
             ),
             tail_ms=statistics.median(seen.block.tail for seen in candidate)
             - statistics.median(seen.block.tail for seen in reference),
@@ -83,11 +84,13 @@ class Clocks:
         return self.tail_ms > max((RATIO - 1) * self.claimed_ms, TAIL_SLACK_MS)
 
 
-def fastest_ms(candidate: Sequence[Observed], reference: Sequence[Observed]) -> float:
+def fastest_ms(
+    candidate: Sequence[Observed], reference: Sequence[Observed], copy_extra_ms: float = 0.0
+) -> float:
     """Return the time of the fastest of the candidate's blocks of one call, by the clock that counts."""
     found = []
     for seen in candidate:
-        clocks = Clocks.of([seen], reference)
+        clocks = Clocks.of([seen], reference, copy_extra_ms)
         found.append(clocks.wall_ms if clocks.disagree else clocks.claimed_ms)
     return min(found)
 

@@ -122,7 +122,7 @@ class Outcome:
         quiet: whether nobody else used the GPU.
         flushes: L2 flushes before each call.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
-        spent_s: seconds by part: warm-up, marked, plain and graph rounds.
+        spent_s: seconds by part: warm-up, marked, single, plain and graph rounds.
         stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
     """
 
@@ -224,7 +224,10 @@ class InterleavedTiming:
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         spent("marked")
         if theirs > 1 and not outcome.stopped_early:
-            number = self._single_calls(outcome, number, max(flushes, self._setup.long_cover(slower_ms)))
+            most = _MOST_SINGLE_ROUNDS if slower_ms < SLOW_MS else _SINGLE_ROUNDS
+            number = self._single_calls(
+                outcome, number, max(flushes, self._setup.long_cover(slower_ms)), most
+            )
         spent("single")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
@@ -328,9 +331,9 @@ class InterleavedTiming:
         sides = outcome.reference.calls, outcome.candidate.calls
         return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
 
-    def _single_calls(self, outcome: Outcome, number: int, flushes: int) -> int:
+    def _single_calls(self, outcome: Outcome, number: int, flushes: int, most: int) -> int:
         """Run blocks of one call, in which nothing can be done for later calls; return the next number."""
-        for extra in range(_MOST_SINGLE_ROUNDS):
+        for extra in range(most):
             self._round(outcome, number + extra, BlockOrder(1, flushes), 1, single=True)
             single_ms = clock_check.fastest_ms(outcome.candidate.single, outcome.reference.single)
             if extra + 1 >= _SINGLE_ROUNDS and single_ms <= _LONGER * outcome.candidate.gpu_ms:

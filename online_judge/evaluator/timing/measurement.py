@@ -46,7 +46,9 @@ def measured(
     observations = list(outcome.observations)
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
-    single_ms = clock_check.fastest_ms(candidate.single, reference.single) if candidate.single else None
+    single_ms = None
+    if candidate.single:
+        single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
     score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
     clean = problem.clean_ms.get(request.baseline)

@@ -236,9 +236,9 @@ class TimingSetup:
         return self._stopwatch.cover(slowest_ms, passes=passes)
 
     def long_cover(self, call_ms: float) -> int:
-        """Return how many L2 flushes hide the launches of a block's first call, of ``call_ms`` on the wall.
+        """Return how many L2 flushes hide the launches of a call whose code is not in the CPU's caches.
 
-        It finds the CPU's caches cold.
+        Otherwise it takes ``call_ms`` on the wall.
         """
         return self._stopwatch.cover(call_ms, passes=True)
 
