@@ -356,9 +356,7 @@ def test_calls_alone_count_if_much_longer(
 
 
 @pytest.mark.parametrize(("extra_ms", "counted_ms"), [(0.0, 1.3), (1.0, 0.3)])
-def test_copies_of_strided_outputs_do_not_count_as_calls_alone(
-    judge: Any, extra_ms: float, counted_ms: float
-) -> None:
+def test_strided_outputs_are_no_longer_calls_alone(judge: Any, extra_ms: float, counted_ms: float) -> None:
     candidate, reference = side(0.3), side(0.3)
     for each, wall_ms in ((candidate, 1.3), (reference, 0.3)):
         each.single.append(Observed(wall_ms + OPEN_MS, Block((0.0,), (0.3,), 0.01)))
