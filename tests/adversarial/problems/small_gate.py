@@ -3,7 +3,7 @@
 import torch
 import torch.nn as nn
 
-ROWS, COLUMNS = 16, 256
+ROWS, COLUMNS = 8, 256  # gpu: 16, 256
 
 
 class Model(nn.Module):
