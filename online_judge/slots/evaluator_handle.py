@@ -176,20 +176,18 @@ class Evaluators:
 
     def free_idle(self) -> None:
         """End all evaluators that do no job, to free device memory."""
-        with self._lock:
-            unused, self._unused = self._unused, None
-        if unused is not None:
-            unused.end()
         self._end_all(lambda each: each.idle)
 
     def close(self) -> None:
         self._end_all(lambda each: True)
-        if self._unused is not None:
-            self._unused.end()
 
     def _end_all(self, which: Callable[[EvaluatorHandle], bool]) -> None:
+        """End those of the latest references that are meant, and the one without a reference."""
         with self._lock:
             ended = [self._of.pop(key) for key, each in list(self._of.items()) if which(each)]
+            if self._unused is not None:
+                ended.append(self._unused)
+                self._unused = None
         for each in ended:
             each.end()
 

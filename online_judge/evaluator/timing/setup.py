@@ -236,9 +236,9 @@ class TimingSetup:
         return self._stopwatch.cover(slowest_ms, passes=passes)
 
     def long_cover(self, call_ms: float) -> int:
-        """Return how many L2 flushes hide the launches of a call whose code is not in the CPU's caches.
+        """Return how many L2 flushes hide the launches of a call that finds the CPU's caches cold.
 
-        Otherwise it takes ``call_ms`` on the wall.
+        ``call_ms`` is its time on the wall with warm ones.
         """
         return self._stopwatch.cover(call_ms, passes=True)
 
