@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
 import torch
@@ -34,8 +34,10 @@ from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 
 GRADED_TRIALS = 2
-_CALLS_HELD = 4
-"""Memory of a job in calls of the reference: in double precision two, as usual one, the candidate's one."""
+# memory of a job, in calls of the reference
+_CALLS_OF_TUNING = 2
+_CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
+_CALLS_OF_TIMING = 2
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for timing and idle evaluators."""
@@ -88,33 +90,35 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
-        if self._cuda and not self._job.alone:
-            self._kept.enter_context(self._leases.memory(self._share_of_memory()))
-        if timed:
-            self._measure_clean()
-        changed = self._load()
-        with self._holding(exclusive=False):
+        with self._memory(_CALLS_OF_TUNING):
+            if timed:
+                self._measure_clean()
+            changed = self._load()
+        with self._memory(_CALLS_OF_CHECKS), self._holding(exclusive=False):
             last = self._checked(changed)
             self._require_tier(last.expected.leaves)
             expected, strides = without_data(last.expected.leaves), last.strides
             del last  # others need its memory while this job waits for its timing
             if self._cuda:
                 torch.cuda.empty_cache()
+        self._kept.enter_context(self._memory(_CALLS_OF_TIMING))
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
 
-    def _share_of_memory(self) -> float:
-        """Return the share of the memory that all jobs may use which the calls of this one need."""
+    def _memory(self, calls: int) -> AbstractContextManager[object]:
+        """Hold memory for so many calls within the block; take it before the device."""
+        if not self._cuda or self._job.alone:
+            return nullcontext()
         if not self._problem.call_bytes:
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.FORWARD.value)
                 self._problem.measure_memory()
         self._dialogue.clock("none", "")
         total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-        needed = _CALLS_HELD * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
-        return min(needed / (_FOR_CALLS * float(total)), 1.0)
+        needed = calls * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
+        return self._leases.memory(min(needed / (_FOR_CALLS * float(total)), 1.0))
 
     def _checked(self, changed: bool) -> Called:
         """Return the last call of :meth:`_check`.

@@ -139,6 +139,9 @@ class FakeStopwatch:
     meanwhile: Callable[[], None] = lambda: None
     flush_ms: float = 0.001
 
+    def wait_for_quiet(self) -> bool:
+        return True
+
     def warm_up(self, call: Any, arguments: Any, least_s: float) -> tuple[int, float]:
         call(*arguments[0])
         return 1, self.call_ms
@@ -565,6 +568,43 @@ def test_replays_go_on_until_one_is_undisturbed(clock: Clock, disturbed: int, ro
     candidate = Disturbed(clock, hidden_ms={"plain": 2.0})
     outcome = race(candidate)
     assert candidate.rounds["graph"] == rounds
+    assert min(outcome.candidate.graph) == pytest.approx(1.0, abs=0.1)
+
+
+def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disturbed(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            self.hidden_ms["plain"] = 0.0 if waits else 2.0
+            return super().run(order)
+
+    def wait(stopwatch: FakeStopwatch) -> bool:
+        waits.append(stopwatch)
+        return True
+
+    waits: list[FakeStopwatch] = []
+    monkeypatch.setattr(FakeStopwatch, "wait_for_quiet", wait)
+    candidate = Disturbed(clock)
+    outcome = race(candidate)
+    assert flags(outcome) == set()
+    assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (4, 0)
+    assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
+
+
+def test_replays_wait_until_the_gpu_is_quiet(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Disturbed(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            self.hidden_ms["graph"] = 0.0 if len(waits) > 2 else 1.0
+            return super().run(order)
+
+    def wait(stopwatch: FakeStopwatch) -> bool:
+        waits.append(stopwatch)
+        return True
+
+    waits: list[FakeStopwatch] = []
+    monkeypatch.setattr(FakeStopwatch, "wait_for_quiet", wait)
+    candidate = Disturbed(clock, hidden_ms={"plain": 2.0})
+    outcome = race(candidate)
+    assert candidate.rounds["graph"] == 7  # the first wait follows the plain rounds
     assert min(outcome.candidate.graph) == pytest.approx(1.0, abs=0.1)
 
 

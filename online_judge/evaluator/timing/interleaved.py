@@ -89,8 +89,8 @@ class Side:
 
     @property
     def e2e_ms(self) -> float:
-        """Median over the plain blocks of the wall time of a call, its copied outputs included."""
-        return statistics.median(self.plain)
+        """Wall time of a call, its copied outputs included, in the fastest plain block."""
+        return min(self.plain)
 
     def add(
         self, seen: Observed, order: BlockOrder, calls: int | None = None, *, single: bool = False
@@ -229,19 +229,14 @@ class InterleavedTiming:
                 outcome, number, max(flushes, self._setup.long_cover(slower_ms)), most
             )
         spent("single")
-        for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
-            self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
-            number += 1
+        rounds = _PLAIN_ROUNDS if slower_ms < SLOW_MS else 1
+        number = self._plain_rounds(outcome, number, theirs, ours, rounds)
         outcome.copy_ms = self._setup.copy_ms()
+        if self._is_odd(outcome) and slower_ms < SLOW_MS:  # others may have slowed the host or the GPU
+            self._setup.wait_for_quiet()
+            number = self._plain_rounds(outcome, number, theirs, ours, rounds)
         spent("plain")
-        clocks = clock_check.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
-        candidate = outcome.candidate
-        odd = (
-            clocks.disagree
-            or candidate.is_uneven
-            or clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
-        )
-        if odd and not self._reference.stochastic:  # a graph cannot reseed between calls
+        if self._is_odd(outcome) and not self._reference.stochastic:  # a graph cannot reseed between calls
             self._replay(outcome, number, theirs, ours)
             spent("graph")
         outcome.flushes = flushes
@@ -331,6 +326,21 @@ class InterleavedTiming:
         sides = outcome.reference.calls, outcome.candidate.calls
         return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
 
+    def _plain_rounds(self, outcome: Outcome, number: int, theirs: int, ours: int, rounds: int) -> int:
+        """Run blocks without marks; return the next number."""
+        for extra in range(rounds):
+            self._round(outcome, number + extra, BlockOrder(theirs, kind="plain"), ours)
+        return number + rounds
+
+    def _is_odd(self, outcome: Outcome) -> bool:
+        """Return True if the wall time of calls, or a few of them, are longer than the events explain."""
+        candidate = outcome.candidate
+        return (
+            clock_check.Clocks.of(candidate.seen, outcome.reference.seen).disagree
+            or candidate.is_uneven
+            or clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
+        )
+
     def _single_calls(self, outcome: Outcome, number: int, flushes: int, most: int) -> int:
         """Run blocks of one call, in which nothing can be done for later calls; return the next number."""
         for extra in range(most):
@@ -343,7 +353,8 @@ class InterleavedTiming:
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
         """Replay blocks as CUDA graphs, without the host; run none if the calls cannot be captured.
 
-        What disturbs a replay makes it longer, so more follow until one confirms the events.
+        What disturbs a replay makes it longer, so more follow until one confirms the events, each few of them
+        once the GPU is quiet.
         """
         side = outcome.candidate
         try:
@@ -352,6 +363,8 @@ class InterleavedTiming:
                 confirmed = clock_check.confirmed(side.gpu_ms, min(side.graph), outcome.copy_ms)
                 if confirmed and extra + 1 >= _GRAPH_ROUNDS:
                     break
+                if not confirmed and (extra + 1) % _GRAPH_ROUNDS == 0:
+                    self._setup.wait_for_quiet()
         except BlockRefused as refused:
             self._dialogue.clock("reference", Stage.TIMING.value)
             if "unjoined" in str(refused).lower():

@@ -220,6 +220,10 @@ class TimingSetup:
         self.fastest_ms = min(self.fastest_ms, best_ms)
         return calls, best_ms
 
+    def wait_for_quiet(self) -> bool:
+        """Wait until nobody else uses the GPU, see :meth:`Stopwatch.wait_for_quiet`."""
+        return self._stopwatch.wait_for_quiet()
+
     @property
     def flush_ms(self) -> float:
         return self._stopwatch.flush_ms
