@@ -44,7 +44,7 @@ _KEPT_BYTES = 4 * 2**30
 _EARLY_ROUNDS = 2
 _CLEARLY = 1.1
 """A speedup is clearly below another one if the upper end of its interval times this factor is below it."""
-_PLAIN_ROUNDS = 2
+_PLAIN_ROUNDS_AGAIN = 2
 _POSSIBLE_MS = (1e-4, 1e9)  # possible times of a call
 _GRAPH_ROUNDS, _MOST_GRAPH_ROUNDS = 3, 12
 _SINGLE_ROUNDS, _MOST_SINGLE_ROUNDS = 2, 5
@@ -229,12 +229,11 @@ class InterleavedTiming:
                 outcome, number, max(flushes, self._setup.long_cover(slower_ms)), most
             )
         spent("single")
-        rounds = _PLAIN_ROUNDS if slower_ms < SLOW_MS else 1
-        number = self._plain_rounds(outcome, number, theirs, ours, rounds)
+        number = self._plain_rounds(outcome, number, theirs, ours, 1)
         outcome.copy_ms = self._setup.copy_ms()
         if self._is_odd(outcome) and slower_ms < SLOW_MS:  # others may have slowed the host or the GPU
             self._setup.wait_for_quiet()
-            number = self._plain_rounds(outcome, number, theirs, ours, rounds)
+            number = self._plain_rounds(outcome, number, theirs, ours, _PLAIN_ROUNDS_AGAIN)
         spent("plain")
         if self._is_odd(outcome) and not self._reference.stochastic:  # a graph cannot reseed between calls
             self._replay(outcome, number, theirs, ours)
