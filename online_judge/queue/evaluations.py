@@ -60,9 +60,7 @@ class Evaluations:
         """Read the recorded reference time that a job is to use; None if there is none."""
         if request.baseline != "eager" or request.direction != "forward":
             return None
-        return baselines.recorded_ms(
-            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
-        )
+        return baselines.recorded_ms(self.settings.timing_root, request, self.versions)
 
     def question(
         self,

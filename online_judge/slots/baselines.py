@@ -7,6 +7,7 @@ import logging
 import math
 import threading
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 from adaexplore.core.text.identity import text_digest
@@ -19,20 +20,32 @@ FILE_NAME = "baseline_time_torch.json"
 _MOST = 10_000
 
 
-def recorded_ms(root: Path, gpu_name: str | None, level: str | None, problem_id: str | None) -> float | None:
+def recorded_ms(root: Path, request: EvaluationRequest, versions: Mapping[str, str]) -> float | None:
     """Read the mean in ms, ``<root>/<gpu_name>/baseline_time_torch.json["level<level>"]["<id>_..."]``.
 
-    None if a name is missing, nothing is recorded, or the file cannot be understood.
+    None if a name is missing, nothing is recorded, or the file cannot be understood; also if the entry states
+    conditions (the release's do not) and they are not those of the request and of a judge with ``versions``.
     """
+    gpu_name, level, problem_id = request.gpu_name, request.level, request.problem_id
     if not gpu_name or not level or not problem_id:
         return None
     if Path(gpu_name).name != gpu_name or gpu_name in (".", ".."):
         return None
+    conditions: dict[str, object] = {
+        "baseline": request.baseline,
+        "dtype": request.dtype_str,
+        "tf32": request.tf32,
+        "reference": text_digest(request.original_model_src + (request.hidden_workloads or "")),
+    }
     path = root / gpu_name / FILE_NAME
     try:
         problems = json.loads(path.read_text(encoding="utf-8")).get(f"level{level}", {})
         for name, entry in problems.items():
             if name.startswith(f"{problem_id}_"):
+                if any(entry.get(key, value) != value for key, value in conditions.items()):
+                    return None
+                if any(versions.get(part) != version for part, version in entry.get("versions", {}).items()):
+                    return None
                 mean = float(entry["mean"])
                 return mean if math.isfinite(mean) and mean > 0 else None
     except FileNotFoundError:

@@ -1,3 +1,4 @@
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,6 +11,15 @@ from online_judge.settings import Settings
 from online_judge.slots.baselines import recorded_ms
 from online_judge.slots.devices import Machine
 
+VERSIONS = {"torch": "2.11.0", "triton": "3.6.0"}
+CONDITIONS = {
+    "baseline": "eager",
+    "dtype": "fp32",
+    "tf32": "paper",
+    "reference": hashlib.sha256(b"class Model: pass").hexdigest(),
+    "versions": VERSIONS,
+}
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -18,6 +28,7 @@ def root(tmp_path: Path) -> Path:
     data = {
         "level2": {
             "6_Other.py": {"mean": 9.0},
+            "9_Own.py": {"mean": 3.0} | CONDITIONS,
             "63_Gemm.py": {"mean": 1.25},
             "7_Bad.py": {},
             "8_No.py": {"mean": -1},
@@ -37,9 +48,28 @@ def test_recorded_time_applies_only_to_eager_forward(root: Path) -> None:
         assert evaluations.recorded_ms(named.model_copy(update=other)) is None
 
 
+def of_problem(
+    number: str | None, gpu: str | None = "NVIDIA H200", level: str | None = "2"
+) -> EvaluationRequest:
+    return EvaluationRequest(gpu_name=gpu, level=level, problem_id=number)
+
+
 def test_recorded_mean_is_found_by_problem_number(root: Path) -> None:
-    assert recorded_ms(root, "NVIDIA H200", "2", "63") == 1.25
-    assert recorded_ms(root, "NVIDIA H200", "2", "6") == 9.0
+    assert recorded_ms(root, of_problem("63"), VERSIONS) == 1.25
+    assert recorded_ms(root, of_problem("6"), VERSIONS) == 9.0
+
+
+def test_recorded_time_of_other_conditions_is_not_used(root: Path) -> None:
+    same = of_problem("9").model_copy(update={"original_model_src": "class Model: pass"})
+    assert recorded_ms(root, same, VERSIONS | {"numpy": "2.5.2"}) == 3.0
+    assert recorded_ms(root, same, VERSIONS | {"torch": "2.12.0"}) is None
+    for other in (
+        {"dtype_str": "bf16"},
+        {"tf32": "on"},
+        {"original_model_src": "class Model: ..."},
+        {"hidden_workloads": "[]"},
+    ):
+        assert recorded_ms(root, same.model_copy(update=other), VERSIONS) is None
 
 
 @pytest.mark.parametrize(
@@ -59,4 +89,4 @@ def test_recorded_mean_is_found_by_problem_number(root: Path) -> None:
     ],
 )
 def test_without_a_usable_record_there_is_none(root: Path, gpu: str, level: str, problem: str) -> None:
-    assert recorded_ms(root, gpu, level, problem) is None
+    assert recorded_ms(root, of_problem(problem, gpu, level), VERSIONS) is None
