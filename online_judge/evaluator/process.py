@@ -29,7 +29,7 @@ import torch
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
-from online_judge.common import memory_errors, modules, printable, texts
+from online_judge.common import cuda_driver, memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator import rehearsal, size_check
@@ -124,6 +124,9 @@ class Evaluator:
         except CandidateGone as gone:
             return messages.CandidateGone(stage=gone.stage, why=gone.why)
         except Exception as error:  # noqa: BLE001 - the border of this process
+            if self._cuda and cuda_driver.has_illegal_access():  # only the reference has kernels here
+                reason = self._named("its kernels access memory illegally")
+                return messages.Failed(kind="reference_failed", reason=reason, broken=True)
             traceback.print_exc()
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
             return messages.Failed(kind="judge_failed", reason=text, broken=not self._synchronise())

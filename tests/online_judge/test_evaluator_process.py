@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.common import cuda_driver
 from online_judge.cpu import simulated_cuda
-from online_judge.evaluator import rehearsal
+from online_judge.evaluator import process, rehearsal
 from online_judge.evaluator.process import Evaluator
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
@@ -36,6 +37,7 @@ def serve(control: Channel) -> None:
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[Channel]:
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
     monkeypatch.setattr(rehearsal, "rehearse", lambda spec: None)  # it shares memory of a GPU
+    monkeypatch.setattr(cuda_driver, "has_illegal_access", lambda: False)
     ours, theirs = (Channel(end) for end in channel.pair())
     thread = threading.Thread(target=serve, args=[theirs])
     thread.start()
@@ -67,3 +69,17 @@ def test_waiting_for_the_device_is_nobodys_time(gateway: Channel) -> None:
     assert len(takes) == 3  # to load the module, for its move to the device, and for the call
     for number in takes:
         assert [heard[number - 1]["clock"], heard[number + 1]["clock"]] == ["none", "reference"]
+
+
+@pytest.mark.parametrize(("illegal", "kind"), [(True, "reference_failed"), (False, "judge_failed")])
+def test_illegal_access_found_later_is_the_references_fault(
+    gateway: Channel, monkeypatch: pytest.MonkeyPatch, *, illegal: bool, kind: str
+) -> None:
+    def fail(reference: object) -> None:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(process, "tensors_of", fail)
+    monkeypatch.setattr(cuda_driver, "has_illegal_access", lambda: illegal)
+    messages(gateway)
+    gateway.send_json(PROBLEM)
+    assert messages(gateway)[-1]["result"]["kind"] == kind
