@@ -141,7 +141,7 @@ class ClocksDisagree(Fact):
     copy_ms: float  # of copying the outputs of one call
     counted_ms: float  # the time that counts
     explained: bool  # whether the replayed graph confirms the events
-    quiet: bool  # whether nobody else used the GPU
+    proven: bool  # whether neither a slow host nor others on the GPU explain the difference
 
 
 class BaselineMoved(Fact):

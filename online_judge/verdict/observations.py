@@ -161,7 +161,7 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
 
 
 def _of_clocks(found: seen.ClocksDisagree) -> Flag:
-    """Flag clocks that disagree; work was hidden only if a replay on a quiet GPU contradicts the events."""
+    """Flag clocks that disagree; work was hidden only if that is proven."""
     measured = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
     if found.graph_ms is None:
         evidence = f"{measured}, and it cannot be captured: {found.counted_ms:.4g} ms count"
@@ -169,7 +169,7 @@ def _of_clocks(found: seen.ClocksDisagree) -> Flag:
     evidence = f"{measured}, {found.graph_ms:.4g} ms in a replayed graph"
     if found.explained:
         return Flag("launch_bound", f"{evidence}; {found.counted_ms:.4g} ms count")
-    id_ = "clock_mismatch" if found.quiet else "launch_bound"
+    id_ = "clock_mismatch" if found.proven else "launch_bound"
     return Flag(id_, f"{evidence}, {found.copy_ms:.4g} ms of it for copies")
 
 

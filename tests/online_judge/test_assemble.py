@@ -320,7 +320,7 @@ def test_every_observation_has_its_flags(observation: Observation, flags: dict[s
 
 
 @pytest.mark.parametrize(
-    ("graph_ms", "explained", "quiet", "flag", "evidence"),
+    ("graph_ms", "explained", "proven", "flag", "evidence"),
     [
         (None, False, True, "launch_bound", ", and it cannot be captured: 0.2 ms count"),
         (0.01, True, True, "launch_bound", ", 0.01 ms in a replayed graph; 0.2 ms count"),
@@ -329,7 +329,7 @@ def test_every_observation_has_its_flags(observation: Observation, flags: dict[s
     ],
 )
 def test_clock_disagreement_rejects_only_hidden_work(
-    graph_ms: float | None, explained: bool, quiet: bool, flag: str, evidence: str
+    graph_ms: float | None, explained: bool, proven: bool, flag: str, evidence: str
 ) -> None:
     found = ClocksDisagree(
         gpu_ms=0.01,
@@ -338,7 +338,7 @@ def test_clock_disagreement_rejects_only_hidden_work(
         copy_ms=0.002,
         counted_ms=0.2,
         explained=explained,
-        quiet=quiet,
+        proven=proven,
     )
     verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(observations=(found,))), END)
     assert [(each.id, each.evidence) for each in verdict.flags] == [

@@ -218,6 +218,16 @@ def test_replay_on_a_busy_gpu_is_no_proof(judge: Any) -> None:
     assert result.stats["score_ms"] == pytest.approx(0.21, rel=1e-2)
 
 
+def test_what_a_slow_host_adds_is_no_proof(judge: Any) -> None:
+    of_the_host = 2.0 / CALLS  # messages and the launch of the graph, once a block
+    slowed = judge(side(0.04, wall_ms=0.2, graph_ms=0.04 + COPY_MS + of_the_host))
+    assert ids(slowed) == ["launch_bound"]
+    assert slowed.stats["score_ms"] == pytest.approx(0.08, rel=1e-2)
+    hidden = judge(side(0.04, wall_ms=0.2, graph_ms=0.04 + COPY_MS + 2 * of_the_host))
+    assert ids(hidden) == ["clock_mismatch"]
+    assert hidden.stats["score_ms"] == pytest.approx(0.12, rel=1e-2)
+
+
 def test_fastest_replay_counts(judge: Any) -> None:
     disturbed = side(0.01, wall_ms=0.2, graph_ms=0.01 + COPY_MS)
     disturbed.graph[0] = 9.0

@@ -61,6 +61,7 @@ class Side:
     single: list[Observed] = field(default_factory=list)  # blocks of one call, where others have more
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
+    graph_calls: int = 0  # of a replayed block
     forwards: list[float] = field(default_factory=list)
     unmarked: int = 0
 
@@ -107,6 +108,8 @@ class Side:
             self.forwards += seen.block.forwards
             return
         self.unmarked += count
+        if order.kind == "graph":
+            self.graph_calls = count
         (self.graph if order.kind == "graph" else self.plain).append(seen.wall_ms / count)
 
 

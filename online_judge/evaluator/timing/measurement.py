@@ -136,9 +136,10 @@ def _score(
     """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
-    The replay of a graph excludes the host, but its caches are warm. If it confirms the events, the longer of
-    both counts; if not, work was hidden and the replay counts, less its copies. If the calls cannot be
-    captured, the cause is unknown and the wall time counts.
+    The replay of a graph excludes the host between calls, but its caches are warm. If it confirms the events,
+    the longer of both counts; if not, the replay counts, less its copies, and work was hidden, unless that is
+    no more than a slow host adds to a block. If the calls cannot be captured, the cause is unknown and the
+    wall time counts.
 
     If a few calls are much longer by the events, the host was slow in them, or they did the work of others.
     It was the host if calls alone (``single_ms``) and a replay both confirm the median. Else the larger
@@ -166,6 +167,9 @@ def _score(
         return side.gpu_ms
     else:
         counted_ms = max(wall_ms if graph_ms is None else graph_ms - copy_ms, side.gpu_ms)
+    hidden = graph_ms is not None and not clock_check.confirmed(
+        side.gpu_ms, graph_ms, copy_ms, clock_check.HOST_MS / max(side.graph_calls, 1)
+    )
     observations.append(
         noted.ClocksDisagree(
             gpu_ms=side.gpu_ms,
@@ -174,7 +178,7 @@ def _score(
             copy_ms=copy_ms,
             counted_ms=counted_ms,
             explained=explained,
-            quiet=quiet,
+            proven=quiet and hidden,
         )
     )
     return counted_ms
