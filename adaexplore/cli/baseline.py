@@ -95,7 +95,7 @@ def _timed(
 
     for news in run_batch([(task, timed(task)) for task in tasks], config.num_processes, stop):
         if news.problem is not None:
-            yield Timed(news.task, None, str(news.problem))
+            yield Timed(news.task, None, str(news.problem).removeprefix(f"{news.task.path}: "))
         elif news.result is not None:
             yield news.result
 

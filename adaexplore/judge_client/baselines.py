@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.errors import JudgeError
+from adaexplore.core.flags import REJECT
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
@@ -61,7 +62,9 @@ def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:
     with access.turn() as judge:
         verdict = judge.evaluate(task, task.as_candidate)
     if not verdict.correct:
-        return Timed(task, None, f"the reference does not pass itself: {verdict.status.value}")
+        rejects = [f"{flag.id} ({flag.evidence})" for flag in verdict.flags if flag.severity == REJECT]
+        why = "; ".join(rejects) or verdict.feedback.partition("\n")[0] or verdict.status.value
+        return Timed(task, None, f"the reference does not pass itself: {why}")
     return Timed(task, _entry(verdict) | conditions(task, config, access.identity))
 
 

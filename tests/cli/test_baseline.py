@@ -9,7 +9,7 @@ import pytest
 from adaexplore.cli.main import main
 from adaexplore.judge_client.baselines import summary
 from tests import judge_server
-from tests.judge_server import PASSED, Answer, JudgeServer
+from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
 PROBLEM = """
 class Model:
@@ -101,10 +101,40 @@ def test_untimed_reference_is_listed(problems: Path) -> None:
         assert call(problems, server.url) == 4
     coverage = record(problems)["coverage"]["level1"]
     assert (coverage["timed"], coverage["complete"]) == (2, False)
-    assert "Reference failed: no" in coverage["failed"]["2_two.py"]
+    assert coverage["failed"]["2_two.py"] == "Reference failed: no"
     with JudgeServer(timed) as server:
         assert call(problems, server.url) == 0
     assert record(problems)["coverage"]["level1"]["failed"] == {}
+
+
+@pytest.mark.parametrize(
+    ("status", "metadata", "reason"),
+    [
+        (
+            "integrity",
+            {
+                "integrity": ["clock_mismatch"],
+                "integrity_evidence": [
+                    {"id": "clock_mismatch", "severity": "reject", "evidence": "0.1 ms a call"}
+                ],
+            },
+            "clock_mismatch (0.1 ms a call)",
+        ),
+        (
+            "wrong_value",
+            {"feedback": "wrong_value: 3 of 4 elements\nNext: check"},
+            "wrong_value: 3 of 4 elements",
+        ),
+        ("timeout", {}, "timeout"),
+    ],
+)
+def test_record_says_why_a_reference_does_not_pass(
+    problems: Path, status: str, metadata: dict[str, Any], reason: str
+) -> None:
+    with JudgeServer(lambda path, body: (200, failed(status, **metadata), {})) as server:
+        assert call(problems, server.url, tasks="1 1\n") == 4
+    failures = record(problems)["coverage"]["level1"]["failed"]
+    assert failures == {"1_one.py": f"the reference does not pass itself: {reason}"}
 
 
 @pytest.mark.parametrize(
