@@ -23,7 +23,8 @@ from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import costs
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
+from online_judge.evaluator.timing import setup as timing_setup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import (
     MAX_ROUNDS,
@@ -700,6 +701,14 @@ def test_reference_sees_inputs_as_the_candidate_did(clock: Clock) -> None:
     assert flags(race(emptied, DOUBLED)) == {"timed_output_wrong"}
 
 
+@pytest.fixture(params=[None, 1])
+def most_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks as long as usual, or of one call, for whose inputs there is memory only once."""
+    if request.param is not None:
+        monkeypatch.setattr(timing_setup, "MAX_CALLS", request.param)
+
+
+@pytest.mark.usefixtures("most_calls")
 def test_changed_inputs_are_noted_and_put_back(clock: Clock) -> None:
     assert flags(race(Candidate(clock, forward=lambda x: x.zero_()))) == {
         "inputs_written",
@@ -732,6 +741,23 @@ def test_inputs_written_in_place_are_drawn_anew(clock: Clock) -> None:
     assert max(largest) < 6.0
 
 
+@pytest.mark.usefixtures("most_calls")
+def test_honest_candidate_passes_with_little_memory_too(clock: Clock) -> None:
+    outcome = race(Candidate(clock, call_ms=[2.0]), reference_ms=5.0)
+    assert flags(outcome) == set()
+    assert outcome.reference.gpu_ms / outcome.candidate.gpu_ms == pytest.approx(2.5)
+
+
+def test_other_shapes_of_a_later_draw_are_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing_setup, "MAX_CALLS", 1)
+    counted = "import itertools\nimport torch\nCALLS = itertools.count()\n"
+    source = TEMPLATE.format(body="return torch.relu(x)", size="64 + (next(CALLS) > 5)")
+    source = source.replace("import torch\n", counted, 1)
+    with pytest.raises(ReferenceFailed, match="other shapes under other seeds"):
+        race(Candidate(clock), source)
+
+
+@pytest.mark.usefixtures("most_calls")
 def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
     sums: list[tuple[float, ...]] = []
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.common import cuda_driver
 from online_judge.common.modules import zeroed
 from online_judge.common.timing import Block
 from online_judge.evaluator import costs
@@ -300,6 +301,7 @@ class InterleavedTiming:
             least_s=WARMUP_S,
             cores=self._cores,
         )
+        self._leave_memory()
         begin = time.perf_counter()
         answer = self._dialogue.ask(Stage.TIMING, order, setup.shared_tensors)
         took_ms = (time.perf_counter() - begin) * 1e3
@@ -389,7 +391,11 @@ class InterleavedTiming:
         setup.poison(order.calls)
         setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         guarded = self._rng.choice(sets)
-        copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
+        large = setup.count == 1 and not written  # then there is no memory for a copy
+        copied = sets if written else [] if large else [guarded]
+        copies = {place: setup.pool.copy_of(place) for place in copied}
+        before = setup.pool.checksums(guarded) if large else []
+        self._leave_memory()
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
@@ -400,9 +406,16 @@ class InterleavedTiming:
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
-        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
+        if large:
+            same = setup.pool.checksums(guarded) == before
+        else:
+            same = written or setup.pool.is_unchanged(guarded, copies[guarded])
+        if not same:
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
-        setup.pool.put_back(copies)  # the reference must see the candidate's inputs
+        # the reference must see the candidate's inputs
+        setup.pool.put_back(copies)
+        if large and not same:
+            setup.pool.restore()
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"
@@ -424,6 +437,11 @@ class InterleavedTiming:
                     outcome.observations.append(noted.TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
+
+    def _leave_memory(self) -> None:
+        """Free what the candidate process may need if the inputs of one call take up so much."""
+        if self._setup.count == 1:
+            cuda_driver.free_cache_if_scarce()
 
     def _written(
         self, outputs: Sequence[torch.Tensor], places: Sequence[torch.Tensor] | None = None

@@ -14,7 +14,7 @@ import torch
 from online_judge.common import modules
 from online_judge.common.gradients import ForwardBackward
 from online_judge.common.timing import Stopwatch, l2_bytes
-from online_judge.common.trees import Slot, UnsupportedTree, put_together, take_apart
+from online_judge.common.trees import Slot, Tree, UnsupportedTree, put_together, take_apart
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
@@ -36,6 +36,7 @@ _SHARE_OF_MEMORY = 0.1  # of all; others need the rest
 _LEAST_CALLS = 4  # for which a share of the free memory alone is the limit
 _DRAWS = 4
 _FAILS = "forward() fails while it is timed"
+_OTHER_SHAPES = "get_inputs() gives tensors of other shapes under other seeds"
 _FRESH = 1 / 16
 """Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
 
@@ -45,7 +46,8 @@ Call = Callable[..., object]
 class InputPool:
     """``count`` argument lists of one structure in memory that is shared with the candidate process.
 
-    Their contents come from a few draws of ``get_inputs`` under hidden seeds (:class:`Contents`).
+    Their contents come from a few draws of ``get_inputs`` under hidden seeds (:class:`Contents`). A single
+    argument list is drawn anew each time: the memory has no space for more, so there is none for kept draws.
     """
 
     def __init__(self, reference: Reference, name: str, count: int, rng: random.Random) -> None:
@@ -55,42 +57,73 @@ class InputPool:
             ReferenceFailed: the inputs cannot be drawn or shared.
             DriverError: there is too little memory.
         """
-        number_of_draws = min(count, _DRAWS) if count > 1 else 2
-        draws = [reference.inputs(f"{name}:{number}") for number in range(number_of_draws)]
-        try:
-            trees = [take_apart(draw) for draw in draws]
-        except UnsupportedTree as error:
-            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
-        places, self.set_bytes = lay_out(trees[0].leaves)
-        if any(lay_out(tree.leaves)[0] != places for tree in trees):
-            raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
+        self._reference = reference
+        self._name = name
+        self._last_draw = min(count, _DRAWS) - 1
+        trees = [self._draw(number) for number in range(self._last_draw + 1)]
+        self._places, self.set_bytes = lay_out(trees[0].leaves)
+        if any(lay_out(tree.leaves)[0] != self._places for tree in trees):
+            raise ReferenceFailed(_OTHER_SHAPES)
         self.shared = SharedTensors(count * self.set_bytes, cuda=True)
-        self.rows = rows(self.shared, places, count, self.set_bytes)
-        drawn = [
-            [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
-            for leaf, place in enumerate(places)
-        ]
-        self._contents: Contents | None = Contents(drawn, rng)
-        self.parcel = repeated(self.shared, trees[0].shape, places, count, self.set_bytes)
+        self.rows: list[torch.Tensor] = rows(self.shared, self._places, count, self.set_bytes)
+        self.parcel = repeated(self.shared, trees[0].shape, self._places, count, self.set_bytes)
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
-        self.refresh(whole=True)
+        self._contents: Contents | None = None
+        if count > 1:
+            drawn = [
+                [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
+                for leaf, place in enumerate(self._places)
+            ]
+            self._contents = Contents(drawn, rng)
+        del trees
+        try:
+            self.refresh(whole=True)
+        except BaseException:
+            self.shared.free()
+            raise
+
+    def _draw(self, number: int) -> Tree:
+        try:
+            return take_apart(self._reference.inputs(f"{self._name}:{number}"))
+        except UnsupportedTree as error:
+            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
 
     def refresh(self, *, whole: bool = False) -> None:
         """Give every argument list contents that it never had before, in part or as a ``whole``."""
-        assert self._contents is not None
-        self._contents.fill(self.rows, 1.0 if whole else _FRESH)
+        if self._contents is not None:
+            self._contents.fill(self.rows, 1.0 if whole else _FRESH)
+        else:
+            self._last_draw += 1
+            self.restore()
         torch.cuda.synchronize()
+
+    def restore(self) -> None:
+        """Draw the contents of the only argument list again.
+
+        Raises:
+            ReferenceFailed: they cannot be drawn, or have another form than before.
+        """
+        assert len(self.sets) == 1, "several come from kept draws"
+        tree = self._draw(self._last_draw)
+        if lay_out(tree.leaves)[0] != self._places:
+            raise ReferenceFailed(_OTHER_SHAPES)
+        for row, leaf, place in zip(self.rows, tree.leaves, self._places, strict=True):
+            row[0].copy_(_in_memory_order(leaf, place))
 
     def keep_structure(self) -> None:
         """From now on give every argument list contents with the structure of a draw."""
-        assert self._contents is not None
-        self._contents.keep_structure()
+        if self._contents is not None:
+            self._contents.keep_structure()
         self.refresh(whole=True)
 
     def close(self) -> None:
         """Free the draws; the contents change no more."""
         self._contents = None
+
+    def checksums(self, number: int) -> list[int]:
+        """Return values that change if one argument list changes."""
+        return [costs.checksum(leaf) for leaf in take_apart(self.sets[number]).leaves]
 
     def copy_of(self, number: int) -> list[object]:
         """Return private tensors with the contents of one argument list."""
