@@ -60,7 +60,8 @@ class Evaluations:
         """Read the recorded reference time that a job is to use; None if there is none."""
         if request.baseline != "eager" or request.direction != "forward":
             return None
-        return baselines.recorded_ms(self.settings.timing_root, request, self.versions)
+        hardware = {each.hardware for each in self.machine.devices}
+        return baselines.recorded_ms(self.settings.timing_root, request, self.versions, hardware)
 
     def question(
         self,

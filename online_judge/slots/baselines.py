@@ -7,8 +7,9 @@ import logging
 import math
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import Any
 
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
@@ -18,13 +19,17 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
 _MOST = 10_000
+_UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
-def recorded_ms(root: Path, request: EvaluationRequest, versions: Mapping[str, str]) -> float | None:
+def recorded_ms(
+    root: Path, request: EvaluationRequest, versions: Mapping[str, str], hardware: Collection[str]
+) -> float | None:
     """Read the mean in ms, ``<root>/<gpu_name>/baseline_time_torch.json["level<level>"]["<id>_..."]``.
 
-    None if a name is missing, nothing is recorded, or the file cannot be understood; also if the entry states
-    conditions (the release's do not) and they are not those of the request and of a judge with ``versions``.
+    None if a name is missing, nothing is recorded, or the file cannot be understood. Entries that state
+    conditions (the release's do not) count only if these are those of the request and of a judge with
+    ``versions`` on ``hardware``.
     """
     gpu_name, level, problem_id = request.gpu_name, request.level, request.problem_id
     if not gpu_name or not level or not problem_id:
@@ -37,20 +42,32 @@ def recorded_ms(root: Path, request: EvaluationRequest, versions: Mapping[str, s
         "tf32": request.tf32,
         "reference": text_digest(request.original_model_src + (request.hidden_workloads or "")),
     }
+
+    def fits(entry: Mapping[str, Any]) -> bool:
+        if "reference" not in entry:
+            return True
+        same = all(entry.get(key) == value for key, value in conditions.items())
+        built = all(versions.get(part) == version for part, version in entry["versions"].items())
+        return same and built and set(hardware) == {entry["hardware"]}
+
     path = root / gpu_name / FILE_NAME
     try:
         problems = json.loads(path.read_text(encoding="utf-8")).get(f"level{level}", {})
         for name, entry in problems.items():
-            if name.startswith(f"{problem_id}_"):
-                if any(entry.get(key, value) != value for key, value in conditions.items()):
-                    return None
-                if any(versions.get(part) != version for part, version in entry.get("versions", {}).items()):
-                    return None
+            if name.startswith(f"{problem_id}_") and fits(entry):
                 mean = float(entry["mean"])
                 return mean if math.isfinite(mean) and mean > 0 else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         log.warning("%s cannot be used as a baseline: %s", path, error)
     return None
 

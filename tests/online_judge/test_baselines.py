@@ -18,7 +18,9 @@ CONDITIONS = {
     "tf32": "paper",
     "reference": hashlib.sha256(b"class Model: pass").hexdigest(),
     "versions": VERSIONS,
+    "hardware": "NVIDIA H200",
 }
+H200 = {"NVIDIA H200"}
 
 
 @pytest.fixture
@@ -28,7 +30,9 @@ def root(tmp_path: Path) -> Path:
     data = {
         "level2": {
             "6_Other.py": {"mean": 9.0},
+            "9_Older.py": {"mean": 4.0} | CONDITIONS | {"dtype": "fp16"},
             "9_Own.py": {"mean": 3.0} | CONDITIONS,
+            "10_Huge.py": {"mean": 10**400},
             "63_Gemm.py": {"mean": 1.25},
             "7_Bad.py": {},
             "8_No.py": {"mean": -1},
@@ -55,21 +59,24 @@ def of_problem(
 
 
 def test_recorded_mean_is_found_by_problem_number(root: Path) -> None:
-    assert recorded_ms(root, of_problem("63"), VERSIONS) == 1.25
-    assert recorded_ms(root, of_problem("6"), VERSIONS) == 9.0
+    assert recorded_ms(root, of_problem("63"), VERSIONS, H200) == 1.25
+    assert recorded_ms(root, of_problem("6"), VERSIONS, H200) == 9.0
 
 
 def test_recorded_time_of_other_conditions_is_not_used(root: Path) -> None:
     same = of_problem("9").model_copy(update={"original_model_src": "class Model: pass"})
-    assert recorded_ms(root, same, VERSIONS | {"numpy": "2.5.2"}) == 3.0
-    assert recorded_ms(root, same, VERSIONS | {"torch": "2.12.0"}) is None
+    assert recorded_ms(root, same, VERSIONS | {"numpy": "2.5.2"}, H200) == 3.0
+    assert recorded_ms(root, same, VERSIONS | {"torch": "2.12.0"}, H200) is None
+    for hardware in ({"NVIDIA H100"}, {"NVIDIA H200", "NVIDIA H100"}, set[str]()):
+        assert recorded_ms(root, same, VERSIONS, hardware) is None
     for other in (
+        {"baseline": "compile"},
         {"dtype_str": "bf16"},
         {"tf32": "on"},
         {"original_model_src": "class Model: ..."},
         {"hidden_workloads": "[]"},
     ):
-        assert recorded_ms(root, same.model_copy(update=other), VERSIONS) is None
+        assert recorded_ms(root, same.model_copy(update=other), VERSIONS, H200) is None
 
 
 @pytest.mark.parametrize(
@@ -82,6 +89,7 @@ def test_recorded_time_of_other_conditions_is_not_used(root: Path) -> None:
         ("NVIDIA H200", "2", "64"),
         ("NVIDIA H200", "2", "7"),
         ("NVIDIA H200", "2", "8"),
+        ("NVIDIA H200", "2", "10"),
         ("A100", "2", "63"),
         ("broken", "2", "63"),
         ("../" + "NVIDIA H200", "2", "63"),
@@ -89,4 +97,4 @@ def test_recorded_time_of_other_conditions_is_not_used(root: Path) -> None:
     ],
 )
 def test_without_a_usable_record_there_is_none(root: Path, gpu: str, level: str, problem: str) -> None:
-    assert recorded_ms(root, of_problem(problem, gpu, level), VERSIONS) is None
+    assert recorded_ms(root, of_problem(problem, gpu, level), VERSIONS, H200) is None

@@ -701,14 +701,19 @@ def test_reference_sees_inputs_as_the_candidate_did(clock: Clock) -> None:
     assert flags(race(emptied, DOUBLED)) == {"timed_output_wrong"}
 
 
-@pytest.fixture(params=[None, 1])
-def most_calls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks as long as usual, or of one call, for whose inputs there is memory only once."""
-    if request.param is not None:
-        monkeypatch.setattr(timing_setup, "MAX_CALLS", request.param)
+@pytest.fixture
+def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the inputs of one call fill the memory, so that each block has one."""
+    monkeypatch.setattr(timing_setup, "_SHARE_OF_FREE_MEMORY", 0.0)
 
 
-@pytest.mark.usefixtures("most_calls")
+@pytest.fixture(params=["usual", "little"])
+def memory(request: pytest.FixtureRequest) -> None:
+    if request.param == "little":
+        request.getfixturevalue("little_memory")
+
+
+@pytest.mark.usefixtures("memory")
 def test_changed_inputs_are_noted_and_put_back(clock: Clock) -> None:
     assert flags(race(Candidate(clock, forward=lambda x: x.zero_()))) == {
         "inputs_written",
@@ -741,15 +746,50 @@ def test_inputs_written_in_place_are_drawn_anew(clock: Clock) -> None:
     assert max(largest) < 6.0
 
 
-@pytest.mark.usefixtures("most_calls")
+@pytest.mark.usefixtures("memory")
 def test_honest_candidate_passes_with_little_memory_too(clock: Clock) -> None:
     outcome = race(Candidate(clock, call_ms=[2.0]), reference_ms=5.0)
     assert flags(outcome) == set()
     assert outcome.reference.gpu_ms / outcome.candidate.gpu_ms == pytest.approx(2.5)
 
 
-def test_other_shapes_of_a_later_draw_are_refused(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timing_setup, "MAX_CALLS", 1)
+@pytest.mark.usefixtures("little_memory")
+def test_inputs_written_after_their_check_help_nobody(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    candidate = Candidate(clock, forward=torch.zeros_like)
+    checksum = costs.checksum
+
+    def then_written(tensor: torch.Tensor) -> int:
+        found = checksum(tensor)
+        if candidate.inputs is not None:
+            candidate.inputs[0][0].zero_()  # the reference makes zeros of it, too
+        return found
+
+    monkeypatch.setattr(costs, "checksum", then_written)
+    assert flags(race(candidate)) == {"timed_output_wrong"}
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize(("draw_s", "draws"), [(0.0, 1), (1.0, 2)])
+def test_slow_draws_are_kept(clock: Clock, draw_s: float, draws: int) -> None:
+    class Drawing(Reference):
+        def inputs(self, trial: str | int) -> list[object]:
+            clock.wait(draw_s * 1e3)
+            drawn.append(trial)
+            return super().inputs(trial)
+
+    drawn: list[str | int] = []
+    with simulated_cuda("sm_90"):
+        pool = timing_setup.InputPool(
+            Drawing(RELU, Seeds(b"key"), "fp32", cuda=False), "pool", 1, random.Random(1), fills=True
+        )
+        made = len(drawn)
+        pool.refresh()
+    assert pool.redraws == (draws == 1)
+    assert len(drawn) - made == (1 if pool.redraws else 0)
+
+
+@pytest.mark.usefixtures("little_memory")
+def test_other_shapes_of_a_later_draw_are_refused(clock: Clock) -> None:
     counted = "import itertools\nimport torch\nCALLS = itertools.count()\n"
     source = TEMPLATE.format(body="return torch.relu(x)", size="64 + (next(CALLS) > 5)")
     source = source.replace("import torch\n", counted, 1)
@@ -757,7 +797,7 @@ def test_other_shapes_of_a_later_draw_are_refused(clock: Clock, monkeypatch: pyt
         race(Candidate(clock), source)
 
 
-@pytest.mark.usefixtures("most_calls")
+@pytest.mark.usefixtures("memory")
 def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
     sums: list[tuple[float, ...]] = []
 

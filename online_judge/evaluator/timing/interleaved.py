@@ -388,14 +388,12 @@ class InterleavedTiming:
             raise CandidateGone(Stage.TIMING, "it refused to run a block") from refused
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
+        self._leave_memory()
         setup.poison(order.calls)
         setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         guarded = self._rng.choice(sets)
-        large = setup.count == 1 and not written  # then there is no memory for a copy
-        copied = sets if written else [] if large else [guarded]
+        copied = sets if written else [] if setup.pool.redraws else [guarded]
         copies = {place: setup.pool.copy_of(place) for place in copied}
-        before = setup.pool.checksums(guarded) if large else []
-        self._leave_memory()
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
@@ -406,16 +404,14 @@ class InterleavedTiming:
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
-        if large:
-            same = setup.pool.checksums(guarded) == before
+        # the reference must see the candidate's inputs, not what the candidate writes there
+        if setup.pool.redraws:
+            same = setup.pool.keeps_draw()
         else:
             same = written or setup.pool.is_unchanged(guarded, copies[guarded])
+            setup.pool.put_back(copies)
         if not same:
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
-        # the reference must see the candidate's inputs
-        setup.pool.put_back(copies)
-        if large and not same:
-            setup.pool.restore()
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"
@@ -439,8 +435,8 @@ class InterleavedTiming:
                 self._audits.append(audit)
 
     def _leave_memory(self) -> None:
-        """Free what the candidate process may need if the inputs of one call take up so much."""
-        if self._setup.count == 1:
+        """Free what the candidate process may need if the inputs of one call fill the memory."""
+        if self._setup.pool.redraws:
             cuda_driver.free_cache_if_scarce()
 
     def _written(
