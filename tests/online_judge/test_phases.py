@@ -1,0 +1,119 @@
+"""What an evaluation holds while it tunes, checks and times a candidate."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.evaluator.dialogue import CandidateFailed
+from online_judge.evaluator.evaluation import Evaluation
+from online_judge.protocol.endings import OtherWeights
+
+GB = 10**9
+CALL, KEPT, TOTAL = 5 * GB, 1 * GB, 80 * GB
+
+
+class Events(list[str]):
+    """What happens, in order; leases are taken and returned."""
+
+    @contextlib.contextmanager
+    def lease(self, name: str) -> Iterator[None]:
+        self.append(f"take {name}")
+        try:
+            yield
+        finally:
+            self.append(f"return {name}")
+
+    def memory(self, share: float) -> contextlib.AbstractContextManager[None]:
+        return self.lease(f"{share * 0.6 * TOTAL / GB:.0f} GB")
+
+    def hold(self, *, exclusive: bool) -> contextlib.AbstractContextManager[None]:
+        return self.lease("exclusive" if exclusive else "shared")
+
+    def timing_memory(self) -> contextlib.AbstractContextManager[None]:
+        return self.lease("timing memory")
+
+
+class Phased(Evaluation):
+    """Notes its phases instead of working; the checks fail if told so."""
+
+    events: Events
+    fails = False
+
+    def _measure_clean(self) -> None:
+        self.events.append("baseline")
+
+    def _load(self) -> bool:
+        self.events.append("tune")
+        return False
+
+    def _checked(self, changed: bool) -> Any:
+        self.events.append("check")
+        if self.fails:
+            raise CandidateFailed(OtherWeights())
+        return SimpleNamespace(expected=SimpleNamespace(leaves=[]), strides=())
+
+    def _require_tier(self, outputs: Any) -> None:
+        """Accept any."""
+
+    def _measure(self, expected: Any, strides: Any) -> Any:
+        self.events.append("time")
+
+    def _try_without_kernels(self) -> None:
+        self.events.append("without kernels")
+
+
+@pytest.fixture
+def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=TOTAL)
+    )
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    reference = SimpleNamespace(cuda=True, tolerance=None)
+    problem: Any = SimpleNamespace(reference=reference, call_bytes=CALL, kept_bytes=KEPT, clean_ms={})
+    job: Any = SimpleNamespace(
+        request=EvaluationRequest(measure_performance=True, custom_model_src="x"), name="job", alone=False
+    )
+    events, dialogue = Events(), SimpleNamespace(clock=lambda whose, stage: None)
+    parts: Any = (dialogue, problem, job, SimpleNamespace(), events, lambda: None)
+    made = Phased(*parts)
+    made.events = events
+    return made
+
+
+def test_each_phase_holds_the_memory_that_it_needs(evaluation: Phased) -> None:
+    evaluation.run()
+    assert evaluation.events == [
+        "take 12 GB", "baseline", "tune", "return 12 GB",
+        "take 22 GB", "take shared", "check", "return shared", "return 22 GB",
+        "take 12 GB", "time", "take shared", "without kernels", "return shared",
+    ]  # fmt: skip
+    evaluation.events.clear()
+    evaluation._kept.close()  # the candidate process is gone
+    assert evaluation.events == ["return 12 GB"]
+
+
+def test_failed_checks_return_their_memory(evaluation: Phased) -> None:
+    evaluation.fails = True
+    evaluation.run()
+    assert evaluation.events[-4:] == ["take shared", "check", "return shared", "return 22 GB"]
+
+
+def test_job_alone_waits_for_no_memory(evaluation: Phased) -> None:
+    evaluation._job.alone = True
+    evaluation.run()
+    assert not any("GB" in event for event in evaluation.events)
+    assert evaluation.events[:2] == ["take timing memory", "take exclusive"]
+
+
+def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
+    evaluation._problem.call_bytes = 60 * GB
+    evaluation.run()
+    assert evaluation.events.count("take 48 GB") == 3
