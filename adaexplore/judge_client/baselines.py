@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from adaexplore.core import recorded_times
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.flags import REJECT
 from adaexplore.core.task import Task
-from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import BaselineKind
 from adaexplore.judge_client.access import JudgeAccess
@@ -43,13 +43,10 @@ class Timed:
 
 def conditions(task: Task, config: RunConfig, identity: JudgeIdentity) -> Entry:
     """Return the conditions of a time; times recorded under other conditions are measured again."""
-    return {
-        "baseline": config.baseline,
-        "dtype": task.dtype,
-        "tf32": config.tf32,
-        "reference": text_digest(task.reference + (task.hidden_workloads or "")),
-        "versions": identity.versions,
-    }
+    known = recorded_times.conditions(
+        task.reference, task.hidden_workloads, config.baseline, task.dtype, config.tf32
+    )
+    return known | {"versions": identity.versions}
 
 
 def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:

@@ -8,9 +8,11 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from adaexplore.core import recorded_times
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.measurement import CleanMs
@@ -36,40 +38,35 @@ def recorded_ms(
         return None
     if Path(gpu_name).name != gpu_name or gpu_name in (".", ".."):
         return None
-    conditions: dict[str, object] = {
-        "baseline": request.baseline,
-        "dtype": request.dtype_str,
-        "tf32": request.tf32,
-        "reference": text_digest(request.original_model_src + (request.hidden_workloads or "")),
-    }
 
     def fits(entry: Mapping[str, Any]) -> bool:
         if "reference" not in entry:
             return True
-        same = all(entry.get(key) == value for key, value in conditions.items())
+        source, hidden = request.original_model_src, request.hidden_workloads
+        wanted = recorded_times.conditions(source, hidden, request.baseline, request.dtype_str, request.tf32)
+        same = all(entry.get(key) == value for key, value in wanted.items())
         built = all(versions.get(part) == version for part, version in entry["versions"].items())
         return same and built and set(hardware) == {entry["hardware"]}
 
     path = root / gpu_name / FILE_NAME
     try:
-        problems = json.loads(path.read_text(encoding="utf-8")).get(f"level{level}", {})
-        for name, entry in problems.items():
+        levels = _read(path, path.stat().st_mtime_ns)
+        for name, entry in levels.get(f"level{level}", {}).items():
             if name.startswith(f"{problem_id}_") and fits(entry):
                 mean = float(entry["mean"])
                 return mean if math.isfinite(mean) and mean > 0 else None
     except FileNotFoundError:
         return None
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-    ) as error:
+    except _UNREADABLE as error:
         log.warning("%s cannot be used as a baseline: %s", path, error)
     return None
+
+
+@lru_cache(maxsize=8)
+def _read(path: Path, modified_ns: int) -> dict[str, Any]:
+    """Read the file of this time: each job asks for it, and parsing takes many milliseconds."""
+    levels: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return levels
 
 
 class CleanTimes:

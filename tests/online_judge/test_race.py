@@ -572,18 +572,25 @@ def test_replays_go_on_until_one_is_undisturbed(clock: Clock, disturbed: int, ro
     assert min(outcome.candidate.graph) == pytest.approx(1.0, abs=0.1)
 
 
-def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[FakeStopwatch]:
+    """Stopwatches that waited until the GPU was quiet, one for each time."""
+
+    def wait(stopwatch: FakeStopwatch) -> bool:
+        waited.append(stopwatch)
+        return True
+
+    waited: list[FakeStopwatch] = []
+    monkeypatch.setattr(FakeStopwatch, "wait_for_quiet", wait)
+    return waited
+
+
+def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, waits: list[FakeStopwatch]) -> None:
     class Disturbed(Candidate):
         def run(self, order: BlockOrder) -> Block:
             self.hidden_ms["plain"] = 0.0 if waits else 2.0
             return super().run(order)
 
-    def wait(stopwatch: FakeStopwatch) -> bool:
-        waits.append(stopwatch)
-        return True
-
-    waits: list[FakeStopwatch] = []
-    monkeypatch.setattr(FakeStopwatch, "wait_for_quiet", wait)
     candidate = Disturbed(clock)
     outcome = race(candidate)
     assert flags(outcome) == set()
@@ -591,18 +598,12 @@ def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, monkeypatch: pytes
     assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
 
 
-def test_replays_wait_until_the_gpu_is_quiet(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_replays_wait_until_the_gpu_is_quiet(clock: Clock, waits: list[FakeStopwatch]) -> None:
     class Disturbed(Candidate):
         def run(self, order: BlockOrder) -> Block:
             self.hidden_ms["graph"] = 0.0 if len(waits) > 2 else 1.0
             return super().run(order)
 
-    def wait(stopwatch: FakeStopwatch) -> bool:
-        waits.append(stopwatch)
-        return True
-
-    waits: list[FakeStopwatch] = []
-    monkeypatch.setattr(FakeStopwatch, "wait_for_quiet", wait)
     candidate = Disturbed(clock, hidden_ms={"plain": 2.0})
     outcome = race(candidate)
     assert candidate.rounds["graph"] == 7  # the first wait follows a plain round
@@ -769,8 +770,8 @@ def test_inputs_written_after_their_check_help_nobody(clock: Clock, monkeypatch:
 
 
 @pytest.mark.usefixtures("little_memory")
-@pytest.mark.parametrize(("draw_s", "draws"), [(0.0, 1), (1.0, 2)])
-def test_slow_draws_are_kept(clock: Clock, draw_s: float, draws: int) -> None:
+@pytest.mark.parametrize(("draw_s", "redraws"), [(0.0, True), (1.0, False)])
+def test_slow_draws_are_kept(clock: Clock, draw_s: float, *, redraws: bool) -> None:
     class Drawing(Reference):
         def inputs(self, trial: str | int) -> list[object]:
             clock.wait(draw_s * 1e3)
@@ -784,8 +785,8 @@ def test_slow_draws_are_kept(clock: Clock, draw_s: float, draws: int) -> None:
         )
         made = len(drawn)
         pool.refresh()
-    assert pool.redraws == (draws == 1)
-    assert len(drawn) - made == (1 if pool.redraws else 0)
+    assert pool.redraws == redraws
+    assert len(drawn) - made == (1 if redraws else 0)
 
 
 @pytest.mark.usefixtures("little_memory")

@@ -111,7 +111,9 @@ class Side:
         self.unmarked += count
         if order.kind == "graph":
             self.graph_calls = count
-        (self.graph if order.kind == "graph" else self.plain).append(seen.wall_ms / count)
+            self.graph.append(seen.wall_ms / count)
+        else:
+            self.plain.append(seen.wall_ms / count)
 
 
 @dataclass
@@ -235,11 +237,13 @@ class InterleavedTiming:
         spent("single")
         number = self._plain_rounds(outcome, number, theirs, ours, 1)
         outcome.copy_ms = self._setup.copy_ms()
-        if self._is_odd(outcome) and slower_ms < SLOW_MS:  # others may have slowed the host or the GPU
+        odd = self._is_odd(outcome)
+        if odd and slower_ms < SLOW_MS:  # others may have slowed the host or the GPU
             self._setup.wait_for_quiet()
             number = self._plain_rounds(outcome, number, theirs, ours, _PLAIN_ROUNDS_AGAIN)
+            odd = self._is_odd(outcome)
         spent("plain")
-        if self._is_odd(outcome) and not self._reference.stochastic:  # a graph cannot reseed between calls
+        if odd and not self._reference.stochastic:  # a graph cannot reseed between calls
             self._replay(outcome, number, theirs, ours)
             spent("graph")
         outcome.flushes = flushes
@@ -392,8 +396,7 @@ class InterleavedTiming:
         setup.poison(order.calls)
         setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         guarded = self._rng.choice(sets)
-        copied = sets if written else [] if setup.pool.redraws else [guarded]
-        copies = {place: setup.pool.copy_of(place) for place in copied}
+        copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
@@ -404,14 +407,9 @@ class InterleavedTiming:
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
-        # the reference must see the candidate's inputs, not what the candidate writes there
-        if setup.pool.redraws:
-            same = setup.pool.keeps_draw()
-        else:
-            same = written or setup.pool.is_unchanged(guarded, copies[guarded])
-            setup.pool.put_back(copies)
-        if not same:
+        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
+        setup.pool.put_back(copies)  # the reference must see the candidate's inputs
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"

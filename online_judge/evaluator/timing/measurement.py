@@ -168,7 +168,7 @@ def _score(
     else:
         counted_ms = max(wall_ms if graph_ms is None else graph_ms - copy_ms, side.gpu_ms)
     hidden = graph_ms is not None and not clock_check.confirmed(
-        side.gpu_ms, graph_ms, copy_ms, clock_check.HOST_MS / max(side.graph_calls, 1)
+        side.gpu_ms, graph_ms, copy_ms, clock_check.HOST_MS / side.graph_calls
     )
     observations.append(
         noted.ClocksDisagree(

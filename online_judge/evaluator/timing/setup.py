@@ -6,7 +6,7 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -66,11 +66,10 @@ class InputPool:
         self._sums: list[int] = []
         begin = time.perf_counter()
         trees = [self._draw(0)]
-        if reference.cuda:
-            torch.cuda.synchronize()
+        torch.cuda.synchronize()
         quick = time.perf_counter() - begin < _QUICK_DRAW_S
         self.redraws = fills and count == 1 and quick and not reference.writes_inputs
-        number_of_draws = 1 if self.redraws else min(count, _DRAWS) if count > 1 else 2
+        number_of_draws = 1 if self.redraws else max(2, min(count, _DRAWS))
         trees += [self._draw(number) for number in range(1, number_of_draws)]
         self._last_draw = number_of_draws - 1
         self._places, self.set_bytes = lay_out(trees[0].leaves)
@@ -105,30 +104,25 @@ class InputPool:
         """Give every argument list contents that it never had before, in part or as a ``whole``."""
         if self.redraws:
             self._last_draw += 1
-            self._write(self._draw(self._last_draw), sums=True)
+            leaves = self._last_drawn()
+            self._sums = [costs.checksum(leaf) for leaf in leaves]  # before the candidate can see them
+            self._write(leaves)
         else:
             assert self._contents is not None
             self._contents.fill(self.rows, 1.0 if whole else _FRESH)
         torch.cuda.synchronize()
 
-    def _write(self, tree: Tree, *, sums: bool = False) -> None:
-        """Write a draw; note its ``sums`` before, so that the block can begin once it is written."""
+    def _last_drawn(self) -> list[torch.Tensor]:
+        """Repeat the last draw; its tensors are flat, in memory order."""
+        tree = self._draw(self._last_draw)
         if lay_out(tree.leaves)[0] != self._places:
             raise ReferenceFailed(_OTHER_SHAPES)
-        leaves = [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
-        if sums:
-            self._sums = [costs.checksum(leaf) for leaf in leaves]
+        return [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
+
+    def _write(self, leaves: Sequence[torch.Tensor]) -> None:
+        """Write into the only argument list."""
         for row, leaf in zip(self.rows, leaves, strict=True):
             row[0].copy_(leaf)
-
-    def keeps_draw(self) -> bool:
-        """Return True if the only argument list is still as it was drawn, and draw it once more.
-
-        So the reference sees the judge's own values, whatever the candidate wrote after the check.
-        """
-        same = [costs.checksum(row[0]) for row in self.rows] == self._sums
-        self._write(self._draw(self._last_draw))
-        return same
 
     def keep_structure(self) -> None:
         """From now on give every argument list contents with the structure of a draw."""
@@ -140,17 +134,23 @@ class InputPool:
         """Free the draws; the contents change no more."""
         self._contents = None
 
-    def copy_of(self, number: int) -> list[object]:
-        """Return private tensors with the contents of one argument list."""
-        return oracles.copied(self.sets[number])
+    def copy_of(self, number: int) -> list[object] | None:
+        """Return private tensors with the contents of one argument list; None if the draw can be repeated."""
+        return None if self.redraws else oracles.copied(self.sets[number])
 
-    def put_back(self, copies: dict[int, list[object]]) -> None:
+    def put_back(self, copies: Mapping[int, list[object] | None]) -> None:
+        """Write the contents that argument lists had when :meth:`copy_of` was called."""
         for number, copy in copies.items():
+            if copy is None:
+                self._write(self._last_drawn())
+                continue
             for held, leaf in zip(take_apart(self.sets[number]).leaves, take_apart(copy).leaves, strict=True):
                 held.copy_(leaf)
 
-    def is_unchanged(self, number: int, copy: list[object]) -> bool:
-        """Return True if an argument list still equals the result of :meth:`copy_of`, to the bit."""
+    def is_unchanged(self, number: int, copy: list[object] | None) -> bool:
+        """Return True if an argument list is as it was when :meth:`copy_of` was called, to the bit."""
+        if copy is None:
+            return [costs.checksum(row[0]) for row in self.rows] == self._sums
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
         return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
 
