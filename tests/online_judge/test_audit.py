@@ -188,12 +188,19 @@ def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_watchdog_is_quick() -> None:
-    spent = []
-    for _ in range(4):  # the first one is slower, and the garbage of other tests may be collected in one
-        begin = time.thread_time()
-        Watchdog().changes()
-        spent.append(time.thread_time() - begin)
-    assert min(spent) < 0.1  # 6 ms
+    """In a process of its own: the cost grows with the imported modules, and this process has them all."""
+    program = (
+        "import time\n"
+        "from online_judge.candidate import process\n"
+        "from online_judge.candidate.patch_audit import Watchdog\n"
+        "for _ in range(4):\n"
+        "    begin = time.thread_time()\n"
+        "    Watchdog().changes()\n"
+        "    print(time.thread_time() - begin)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert min(float(line) for line in done.stdout.split()) < 0.1  # 25 ms
 
 
 def recorded_sources() -> list[str]:
