@@ -109,6 +109,7 @@ class CandidateProcess:
         """Apply the settings for this candidate, and record the state that it may change."""
         process_spec.assign(tf32=order.tf32, build_dir=order.build_dir)
         modules.apply_precision(order.tf32)
+        torch.set_default_dtype(order.default_dtype)
         self._switches = GlobalFlags()
         self._background = Background()
 

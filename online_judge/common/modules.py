@@ -25,6 +25,7 @@ DTYPES: dict[DtypeName, torch.dtype | None] = {
     "bf16": torch.bfloat16,
     "native": None,  # as the problem makes them
 }
+_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
 
 
 def seed_everything(seed: int) -> None:
@@ -83,13 +84,18 @@ def cast_module(model: torch.nn.Module, dtype: torch.dtype | None) -> torch.nn.M
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
                 setattr(module, name, cast_floating(value, dtype))
-    return model.to(dtype)
+    return _cast_weights(model, dtype)
+
+
+def _cast_weights(model: torch.nn.Module, dtype: torch.dtype | None) -> torch.nn.Module:
+    """As ``model.to(dtype)``, which would drop the imaginary part of complex weights."""
+    return model._apply(lambda weight: cast_floating(weight, dtype))
 
 
 def in_precision(model: torch.nn.Module, dtype: DtypeName) -> torch.nn.Module:
     """Return ``model`` in the precision of a request; plain tensors are cast only to half precision."""
     wanted = DTYPES[dtype]
-    return cast_module(model, wanted) if dtype in ("fp16", "bf16") else model.to(wanted)
+    return cast_module(model, wanted) if dtype in ("fp16", "bf16") else _cast_weights(model, wanted)
 
 
 def candidate_in_precision(model: Any, dtype: DtypeName) -> Any:
@@ -107,7 +113,13 @@ def share_parameters(model: torch.nn.Module, other: torch.nn.Module) -> None:
 
 
 def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
-    """Return ``tensor`` in ``dtype`` if it is floating and ``dtype`` is not None, else unchanged."""
+    """Return ``tensor`` in ``dtype`` if it is floating and ``dtype`` is not None, else unchanged.
+
+    A complex tensor's parts get that dtype, unless it has 16 bits: few operations take such complex numbers.
+    """
+    if tensor.is_complex():
+        dtype = None if dtype is None else _COMPLEX.get(dtype)
+        return tensor if dtype is None else tensor.to(dtype)
     return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
 
 

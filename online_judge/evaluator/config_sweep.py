@@ -146,6 +146,7 @@ class Sweep(CandidateJob):
             call_seed=reference.call_seed(name),
             dtype=reference.dtype,
             tf32=self._request.tf32,
+            default_dtype=reference.default_dtype,
             build_dir=self._job.build_dir,
             direction=reference.direction,
         )

@@ -32,7 +32,9 @@ class Cost:
 
 def of_call(call: Callable[[], object], inputs: list[object], weights: Iterable[torch.Tensor]) -> Cost:
     """Run ``call`` once under meters; ``inputs`` are its arguments."""
-    with _DepthMeter() as meter, FlopCounterMode(display=False) as counter:
+    counter = FlopCounterMode(display=False)
+    counter.mod_tracker = _NoModules()  # torch's own refuses modules that are called with a parameter
+    with _DepthMeter() as meter, counter:
         outputs = call()
     given = [*leaves_of(inputs), *weights]
     known = {storage_of(leaf) for leaf in given}
@@ -66,6 +68,18 @@ def nbytes(tensors: Iterable[torch.Tensor]) -> int:
         own = held.get(storage_of(tensor), 0) + elements * int(tensor.element_size())
         held[storage_of(tensor)] = min(own, int(tensor.untyped_storage().nbytes()))
     return sum(held.values())
+
+
+class _NoModules:
+    """Stands for ``torch.utils.module_tracker.ModuleTracker`` where one total is wanted, none by module."""
+
+    parents = frozenset({"Global"})
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
 
 class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]

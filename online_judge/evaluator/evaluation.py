@@ -17,7 +17,7 @@ from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import enough_memory
+from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
@@ -42,6 +42,10 @@ _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for timing and idle evaluators."""
 _CHECKS_AGAIN = 8
+_SHAPES_VARY = (
+    "shapes of outputs depend on the values of inputs: candidates can be checked, but not timed (send"
+    " measure_performance: false)"
+)
 
 
 class Evaluation(CandidateJob):
@@ -101,6 +105,8 @@ class Evaluation(CandidateJob):
             del last  # others need its memory while this job waits for its timing
             if self._cuda:
                 torch.cuda.empty_cache()
+        if timed and self._reference.shapes_vary:
+            raise ReferenceFailed(_SHAPES_VARY)
         self._kept.enter_context(self._memory(_CALLS_OF_TIMING))
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
@@ -191,7 +197,7 @@ class Evaluation(CandidateJob):
         self._launches = seen.launches
         if seen.aliases and not self._reference.aliases:
             self._observations.append(noted.WithoutFigures(kind="output_aliases_input"))
-        if seen.reused:
+        if seen.reused and not self._reference.returns_state:
             self._observations.append(noted.WithoutFigures(kind="output_reused"))
 
     def _try_variants(self, usual: Called) -> None:

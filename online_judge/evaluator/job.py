@@ -85,7 +85,9 @@ class CandidateJob:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""
         with self._holding(exclusive=False):
             source = self._request.custom_model_src.encode("utf-8", "surrogatepass")
-            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._job.build_dir))
+            default_dtype = self._reference.default_dtype
+            order = Load(source, self._request.tf32, default_dtype, self._job.build_dir)
+            self._dialogue.ask(Stage.LOAD, order)
             changed = self._trials.construct(load=True)
             if self._cuda:
                 self._trials.tune(self._name("tuning"))

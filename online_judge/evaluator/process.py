@@ -193,6 +193,7 @@ class Evaluator:
             )
             problem = Problem(reference)
             modules.apply_precision(tf32)  # its module may have set another
+        torch.set_default_dtype(problem.reference.default_dtype)
         self._problems[known] = problem
         self._workload = (problem.reference, job.workload)
         return problem

@@ -61,6 +61,9 @@ class Reference:
         fastest_s: wall time of the fastest call so far; infinite before the first.
         writes_inputs: whether a call of :meth:`outputs` was seen to change its inputs.
         aliases: whether an output was seen to share memory with an input.
+        returns_state: whether an output was seen to share memory with a parameter or buffer.
+        shapes_vary: whether inputs of equal shapes were seen to give outputs of different shapes.
+        default_dtype: torch's, as its module sets it.
         oracle_kind: precision of the last oracle; None if there was none.
         weights: as constructed, in full precision, on the GPU unless they are large; a candidate's own
             construction should equal them.
@@ -98,6 +101,9 @@ class Reference:
         self.fastest_s = math.inf
         self.writes_inputs = False
         self.aliases = False
+        self.returns_state = False
+        self.shapes_vary = False
+        self._shapes: dict[object, object] = {}  # of outputs, by those of inputs
         self.masks_unwritten = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
@@ -109,6 +115,7 @@ class Reference:
         with held, blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
+            torch.set_default_device(None)  # inputs and model are moved, and the judge draws on the CPU
             missing = [name for name in _DEFINED if not hasattr(self._module, name)]
             if hasattr(self._module, "get_workloads") and "get_inputs" in missing:
                 missing.remove("get_inputs")
@@ -128,6 +135,7 @@ class Reference:
             if not isinstance(model, torch.nn.Module):
                 raise ReferenceFailed("Model is no torch.nn.Module")
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
+            self.default_dtype = torch.get_default_dtype()
             model = modules.in_precision(model, dtype)
             self._dtypes = {value.dtype for value in model.state_dict().values()}
             with guard() if cuda else contextlib.nullcontext():
@@ -173,12 +181,16 @@ class Reference:
             self.begin(trial)
             given = costs.leaves_of(inputs)
             versions = costs.versions(given)
+            parameters = list(self._model.parameters())
+            weights = costs.versions(parameters)
             sums = None if self._watched else [costs.checksum(leaf) for leaf in given]
             start = time.perf_counter()
             tree = trees.take_apart(self._call(*inputs))
             if not tree.leaves:
                 raise ReferenceFailed("forward() returns no tensor")
             trees.require_elements(tree)
+            if costs.versions(parameters) != weights:
+                raise ReferenceFailed("forward() changes a parameter; what calls change must be a buffer")
             self._synchronise()
             self.fastest_s = min(time.perf_counter() - start, self.fastest_s)
             self.writes_inputs |= versions != costs.versions(given)
@@ -186,6 +198,8 @@ class Reference:
                 self.writes_inputs |= sums != [costs.checksum(leaf) for leaf in given]
                 self._watched = True
             self._dtypes.update(leaf.dtype for leaf in tree.leaves)
+            shapes = tuple(leaf.shape for leaf in tree.leaves)
+            self.shapes_vary |= self._shapes.setdefault(tuple(leaf.shape for leaf in given), shapes) != shapes
             held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
             self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
             return self._comparable(tree)
@@ -307,7 +321,8 @@ class Reference:
             return self._call
         if kind not in self._compiled:
             mode = None if kind == "compile" else "max-autotune"
-            with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
+            drawing = _drawing_as_eager() if self.stochastic else contextlib.nullcontext()
+            with drawing, blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
                 compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
                 self.begin(kind)
                 compiled(*oracles.copied(inputs))
@@ -371,9 +386,15 @@ class Reference:
     def _comparable(self, tree: trees.Tree) -> trees.Tree:
         """Return a call's outputs on the GPU, if there is one; elements that were never written are 0.
 
-        For this new tensors were filled with NaN before the call.
+        For this new tensors were filled with NaN before the call. No later call changes the outputs: those in
+        the memory of a parameter or buffer are copied.
         """
         leaves = tuple(leaf.cuda() for leaf in tree.leaves) if self.cuda else tree.leaves
+        state = [*self._model.parameters(), *self._model.buffers()]
+        held = {costs.storage_of(tensor) for tensor in state if tensor.numel()}
+        if any(costs.storage_of(leaf) in held for leaf in leaves):
+            self.returns_state = True
+            leaves = tuple(leaf.detach().clone() for leaf in leaves)
         masks: tuple[torch.Tensor, ...] = ()
         if self.masks_unwritten:
             masks = tuple(modules.widened(leaf).isnan() for leaf in leaves)
@@ -415,6 +436,14 @@ class Reference:
     def _synchronise(self) -> None:
         if self.cuda:
             torch.cuda.synchronize()
+
+
+def _drawing_as_eager() -> contextlib.AbstractContextManager[None]:
+    """Let ``torch.compile`` draw the numbers that eager code draws, not its own."""
+    from torch._inductor import config  # takes seconds to import
+
+    patched: contextlib.AbstractContextManager[None] = config.patch(fallback_random=True)
+    return patched
 
 
 def _are_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

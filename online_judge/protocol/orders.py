@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
+import torch
+
 from adaexplore.core.wire import Direction, DtypeName, Tf32Policy
 from online_judge.protocol.shared_tensors import Parcel
 
@@ -31,6 +33,7 @@ class Load(Order[Done]):
 
     source: bytes
     tf32: Tf32Policy
+    default_dtype: torch.dtype = torch.float32  # torch's, as the reference sets it
     build_dir: str | None = None  # where CUDA extensions are built; None: the process's own folder
 
 
@@ -164,6 +167,7 @@ class Equip(Order[Done]):
     call_seed: int  # set before each call
     dtype: DtypeName  # of weights and floating inputs
     tf32: Tf32Policy
+    default_dtype: torch.dtype = torch.float32  # as in ``Load``
     build_dir: str | None = None  # as in ``Load``
     direction: Direction = "forward"  # of all calls
 
