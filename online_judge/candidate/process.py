@@ -233,6 +233,7 @@ class CandidateProcess:
         assert self._stopwatch is not None
         time_on(order.cores)
         sets = MappedTensors(order.inputs, fds[:1]).tree()
+        self._graph = None  # of other memory
         self._prepared = (sets, MappedTensors(order.outputs, fds[1:]).tree(), order)
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(order.seed)

@@ -13,6 +13,7 @@ import torch
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
+from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol.endings import OtherWeights
 
 GB = 10**9
@@ -76,7 +77,7 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=TOTAL)
     )
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    reference = SimpleNamespace(cuda=True, tolerance=None)
+    reference = SimpleNamespace(cuda=True, tolerance=None, shapes_vary=False)
     problem: Any = SimpleNamespace(reference=reference, call_bytes=CALL, kept_bytes=KEPT, clean_ms={})
     job: Any = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True, custom_model_src="x"), name="job", alone=False
@@ -104,6 +105,13 @@ def test_failed_checks_return_their_memory(evaluation: Phased) -> None:
     evaluation.fails = True
     evaluation.run()
     assert evaluation.events[-4:] == ["take shared", "check", "return shared", "return 22 GB"]
+
+
+def test_outputs_of_changing_shapes_are_not_timed(evaluation: Phased) -> None:
+    evaluation._reference.shapes_vary = True
+    with pytest.raises(ReferenceFailed, match="depend on the values of inputs.*measure_performance: false"):
+        evaluation.run()
+    assert "time" not in evaluation.events
 
 
 def test_job_alone_waits_for_no_memory(evaluation: Phased) -> None:

@@ -26,16 +26,25 @@ class Contents:
     keeps: symmetry, order, positive definiteness.
     """
 
-    def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
-        """``drawn`` holds the draws of each tensor, flat in memory order, all on one device."""
+    def __init__(
+        self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random, *, one_draw: bool = False
+    ) -> None:
+        """``drawn`` holds the draws of each tensor, flat in memory order, all on one device.
+
+        With ``one_draw`` tensors that are not floating are always those of the first draw.
+        """
+        self._one_draw = one_draw
         self._drawn = drawn
         self._rng = rng
         self._blends = False
         if drawn:
             self._generator = torch.Generator(drawn[0][0].device).manual_seed(rng.getrandbits(60))
 
-    def keep_structure(self) -> None:
-        self._blends = True
+    def keep_structure(self) -> bool:
+        """Blend from now on; return False if there is nothing to blend, or it was done before."""
+        numbers = any(leaves[0].is_floating_point() or leaves[0].is_complex() for leaves in self._drawn)
+        changes, self._blends = numbers and not self._blends, True
+        return changes
 
     def fill(self, rows: Sequence[torch.Tensor], share: float) -> None:
         """Write new contents into a share of each tensor; into all of it if they blend.
@@ -58,7 +67,7 @@ class Contents:
                 if numbers and held.element_size() > 1:
                     _blend(row, leaves[one], leaves[other], weight)
                 else:
-                    row.copy_(leaves[one])
+                    row.copy_(leaves[0 if self._one_draw and not numbers else one])
 
     def _mix(self, held: torch.Tensor, leaves: Sequence[torch.Tensor], share: float) -> None:
         count, size = held.shape

@@ -28,7 +28,7 @@ from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import BLOCK_MS, SLOW_MS, WARMUP_S, TimingSetup
 from online_judge.protocol import observations as noted
-from online_judge.protocol.findings import Stage
+from online_judge.protocol.findings import Difference, Stage
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
 
@@ -40,6 +40,8 @@ ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
+_TIES = 1e-3
+"""Share of whole numbers that may differ in timed outputs, because rounding decides ties otherwise."""
 _KEPT_BYTES = 4 * 2**30
 """Most bytes of whole outputs that are kept until after the timing; larger ones are compared at once."""
 _EARLY_ROUNDS = 2
@@ -63,6 +65,7 @@ class Side:
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
     graph_calls: int = 0  # of a replayed block
+    reseed_ms: float = 0.0  # wall time to seed before a call, which is none of its own
     forwards: list[float] = field(default_factory=list)
     unmarked: int = 0
 
@@ -113,7 +116,8 @@ class Side:
             self.graph_calls = count
             self.graph.append(seen.wall_ms / count)
         else:
-            self.plain.append(seen.wall_ms / count)
+            call_ms = seen.wall_ms / count
+            self.plain.append(max(call_ms - self.reseed_ms, min(call_ms, self.gpu_ms)))
 
 
 @dataclass
@@ -199,7 +203,8 @@ class InterleavedTiming:
 
     def run(self) -> Outcome:
         """Time both sides; hold the device exclusively meanwhile."""
-        outcome = Outcome()
+        reseed_ms = self._setup.reseed_ms()
+        outcome = Outcome(Side(reseed_ms=reseed_ms), Side(reseed_ms=reseed_ms))
         since = time.monotonic()
 
         def spent(part: str) -> None:
@@ -278,7 +283,7 @@ class InterleavedTiming:
             for got, want, unit, size in zip(part.got, part.want, units, sizes, strict=True):
                 sampled = kept.call is None and size > _SAMPLED
                 found = comparison.difference(got, want, self._tolerance, unit=unit, sampled=sampled)
-                if found is not None:
+                if found is not None and not _are_ties(found, want):
                     wrong = noted.TimedOutputWrong(
                         round=part.round,
                         call=part.call,
@@ -466,3 +471,15 @@ class InterleavedTiming:
             else:
                 found.append(torch.arange(size, device="cuda").expand(calls, size))
         return found
+
+
+def _are_ties(found: Difference, want: torch.Tensor) -> bool:
+    """Return True if so few whole numbers differ that rounding explains it, as in a near tie of ``topk``.
+
+    Checked calls permit none. Most elements may be alike, such as zeros, and say nothing about work that was
+    skipped: only the others count.
+    """
+    if want.is_floating_point() or want.is_complex():
+        return False
+    whole = want.reshape(-1).long()
+    return found.wrong <= _TIES * int((whole != whole.mode().values).sum())

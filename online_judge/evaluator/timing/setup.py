@@ -37,6 +37,8 @@ _LEAST_CALLS = 4  # for which a share of the free memory alone is the limit
 _DRAWS = 4
 _FAILS = "forward() fails while it is timed"
 _OTHER_SHAPES = "get_inputs() gives tensors of other shapes under other seeds"
+_OTHER_NUMBERS = "get_inputs() gives other numbers each time, beside tensors that fill the GPU's memory"
+_SEEDINGS = 20
 _QUICK_DRAW_S = 0.5
 _FRESH = 1 / 16
 """Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
@@ -78,6 +80,7 @@ class InputPool:
         self.shared = SharedTensors(count * self.set_bytes, cuda=True)
         self.rows: list[torch.Tensor] = rows(self.shared, self._places, count, self.set_bytes)
         self.parcel = repeated(self.shared, trees[0].shape, self._places, count, self.set_bytes)
+        self._signature = trees[0].signature()
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
         self._contents: Contents | None = None
@@ -86,7 +89,9 @@ class InputPool:
                 [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
                 for leaf, place in enumerate(self._places)
             ]
-            self._contents = Contents(drawn, rng)
+            # numbers beside the tensors, such as the largest of some lengths, are those of the first draw
+            alike = all(tree.signature() == self._signature for tree in trees)
+            self._contents = Contents(drawn, rng, one_draw=not alike)
         del trees
         try:
             self.refresh(whole=True)
@@ -117,6 +122,8 @@ class InputPool:
         tree = self._draw(self._last_draw)
         if lay_out(tree.leaves)[0] != self._places:
             raise ReferenceFailed(_OTHER_SHAPES)
+        if tree.signature() != self._signature:
+            raise ReferenceFailed(_OTHER_NUMBERS)
         return [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
 
     def _write(self, leaves: Sequence[torch.Tensor]) -> None:
@@ -124,11 +131,14 @@ class InputPool:
         for row, leaf in zip(self.rows, leaves, strict=True):
             row[0].copy_(leaf)
 
-    def keep_structure(self) -> None:
-        """From now on give every argument list contents with the structure of a draw."""
-        if self._contents is not None:
-            self._contents.keep_structure()
+    def keep_structure(self) -> bool:
+        """From now on give every argument list contents with the structure of a draw.
+
+        Returns False if they had it before.
+        """
+        changes = self._contents is not None and self._contents.keep_structure()
         self.refresh(whole=True)
+        return changes
 
     def close(self) -> None:
         """Free the draws; the contents change no more."""
@@ -268,6 +278,16 @@ class TimingSetup:
             calls, best_ms = self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
         self.fastest_ms = min(self.fastest_ms, best_ms)
         return calls, best_ms
+
+    def reseed_ms(self) -> float:
+        """Return wall milliseconds to seed before a call, 0 if calls need no seed."""
+        if not self.reference.stochastic:
+            return 0.0
+        seed = self.reference.call_seed(self.name)
+        begin = time.perf_counter()
+        for _ in range(_SEEDINGS):
+            modules.seed_everything(seed)
+        return (time.perf_counter() - begin) * 1e3 / _SEEDINGS
 
     def wait_for_quiet(self) -> bool:
         """Wait until nobody else uses the GPU, see :meth:`Stopwatch.wait_for_quiet`."""

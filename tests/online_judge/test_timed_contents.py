@@ -1,0 +1,210 @@
+"""Right candidates are not taken for cheats because of the contents that timed inputs have."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.common import modules
+from online_judge.evaluator import evaluation
+from online_judge.evaluator.evaluation import Evaluation
+from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.timing import setup
+from online_judge.evaluator.timing.interleaved import Outcome
+from online_judge.protocol import observations as noted
+from online_judge.protocol.orders import Block as BlockOrder
+
+from .test_race import (
+    DROPOUT,
+    TEMPLATE,
+    Candidate,
+    Clock,
+    clock,
+    driver_of_cpu_memory,
+    flags,
+    one_thread,
+    race,
+)
+
+__all__ = ["clock", "driver_of_cpu_memory", "one_thread"]  # fixtures
+
+SYMMETRIC = TEMPLATE.format(body="return x @ x", size="64, 64").replace(
+    "return [torch.randn(64, 64)]", "half = torch.randn(64, 64)\n    return [half + half.T]"
+)
+RAGGED = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x, lengths, longest):
+        return (x[:, :longest] * (torch.arange(longest) < lengths[:, None])).sum(1)
+
+def get_inputs():
+    lengths = torch.randint(1, 64, (4,))
+    return [torch.randn(4, 64), lengths, int(lengths.max())]
+
+def get_init_inputs():
+    return []
+"""
+WEIGHT = "weight = torch.sin(torch.arange(256 * 64, dtype=torch.float32) * 12.9898).view(256, 64)"
+ROUTER = TEMPLATE.format(body=f"{WEIGHT}\n        return torch.topk(x @ weight, 2).indices", size="2048, 256")
+
+
+def times_by_transpose(x: torch.Tensor) -> torch.Tensor:
+    return x @ x.T
+
+
+@pytest.mark.parametrize("structured", [False, True])
+def test_symmetric_inputs_stay_symmetric_if_asked(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, structured: bool
+) -> None:
+    pool = setup.InputPool
+
+    def made(*args: Any, **options: Any) -> setup.InputPool:
+        found = pool(*args, **options)
+        assert not structured or [found.keep_structure(), found.keep_structure()] == [True, False]
+        return found
+
+    monkeypatch.setattr(setup, "InputPool", made)
+    found = flags(race(Candidate(clock, times_by_transpose), SYMMETRIC))
+    assert found == (set() if structured else {"timed_output_wrong"})
+
+
+def test_numbers_beside_tensors_fit_them(clock: Clock) -> None:
+    def forward(x: torch.Tensor, lengths: torch.Tensor, longest: int) -> torch.Tensor:
+        assert int(lengths.max()) == longest
+        return (x * (torch.arange(64) < lengths[:, None])).sum(1)
+
+    candidate = Candidate(clock)
+    monkey: Any = candidate
+    monkey.forward = forward
+    assert flags(race(candidate, RAGGED)) == set()
+
+
+def router(x: torch.Tensor) -> torch.Tensor:
+    scope: dict[str, Any] = {"torch": torch}
+    exec(WEIGHT, scope)
+    found: torch.Tensor = torch.topk(x.double() @ scope["weight"].double(), 2).indices
+    return found
+
+
+def test_near_ties_of_indices_are_no_cheat(clock: Clock) -> None:
+    reference = Reference(ROUTER, Seeds(b"key"), "fp32", cuda=False)
+    inputs: Any = [reference.inputs(trial) for trial in range(30)]
+    rounded = [int((reference.outputs(given, 0).leaves[0] != router(*given)).sum()) for given in inputs]
+    assert sum(rounded) > 0  # there are such ties
+    assert flags(race(Candidate(clock, router), ROUTER)) == set()
+
+
+def test_skipped_rare_elements_are_a_cheat(clock: Clock) -> None:
+    one_hot = TEMPLATE.format(body="return nn.functional.one_hot(x.argmax(1), 4000)", size="64, 4000")
+    found = flags(race(Candidate(clock, lambda x: torch.zeros(64, 4000, dtype=torch.int64)), one_hot))
+    assert found == {"timed_output_wrong"}
+
+
+def test_seeding_is_no_time_of_a_call(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = modules.seed_everything
+
+    def seed_slowly(number: int) -> None:
+        clock.wait(0.05)
+        seed(number)
+
+    class Seeded(Candidate):
+        def run(self, order: BlockOrder) -> Any:
+            if order.kind == "plain":  # in others flushes hide it
+                clock.wait(0.05 * order.calls)
+            return super().run(order)
+
+        def fill_in(self, number: int) -> None:
+            assert self.order is not None
+            seed(self.order.seed)
+            super().fill_in(number)
+
+    monkeypatch.setattr(modules, "seed_everything", seed_slowly)
+    candidate = Seeded(clock, lambda x: torch.nn.functional.dropout(x, 0.5, True), call_ms=[0.05])
+    outcome = race(candidate, DROPOUT, reference_ms=0.05)
+    assert outcome.candidate.e2e_ms < 0.12
+    assert outcome.reference.e2e_ms < 0.12
+
+
+class Timed(Evaluation):
+    """Times as told: each item of ``outcomes`` holds the observations of one timing."""
+
+    def prepare(self, outcomes: list[list[noted.Observation]]) -> None:
+        self.outcomes, self.checked = outcomes, 0
+
+    def _check_again(self) -> None:
+        self.checked += 1
+
+    def _observe(self) -> None:
+        """Do nothing."""
+
+
+WRONG = noted.TimedOutputWrong(round=0, call=None, wrong=1, total=1, largest=1.0)
+LATE = noted.TimedOutputLate(round=0, call=0)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "structured", "last"),
+    [
+        ([[]], 0, []),
+        ([[WRONG], []], 1, []),
+        ([[WRONG], [WRONG]], 2, [WRONG]),
+        ([[LATE, WRONG]], 0, [LATE, WRONG]),
+    ],
+)
+def test_wrong_outputs_are_timed_again_with_structure(
+    monkeypatch: pytest.MonkeyPatch,
+    outcomes: list[list[noted.Observation]],
+    structured: int,
+    last: list[noted.Observation],
+) -> None:
+    asked: list[bool] = []
+
+    def keep_structure() -> bool:
+        asked.append(not asked)
+        return asked[-1]
+
+    class Timing:
+        def __init__(self, *parts: object) -> None:
+            self.observations = outcomes.pop(0)
+
+        def run(self) -> Outcome:
+            return Outcome()
+
+        def audit(self, outcome: Outcome) -> None:
+            outcome.observations += self.observations
+
+    def nothing(*args: object, **options: object) -> None:
+        return None
+
+    pool = SimpleNamespace(keep_structure=keep_structure, close=nothing)
+    monkeypatch.setattr(evaluation, "InterleavedTiming", Timing)
+    monkeypatch.setattr(
+        evaluation, "TimingSetup", lambda *args, **options: SimpleNamespace(pool=pool, free=nothing)
+    )
+    monkeypatch.setattr(evaluation.gpu_state, "snapshot", nothing)
+    monkeypatch.setattr(evaluation, "copy_extra_ms", nothing)
+    monkeypatch.setattr(evaluation, "measured", lambda outcome, *rest, **options: outcome)
+    held: Any = contextlib.nullcontext(SimpleNamespace(quiet=True))
+    leases = SimpleNamespace(timing_memory=contextlib.nullcontext, hold=lambda *, exclusive: held)
+    reference = SimpleNamespace(
+        cuda=True, tolerance=None, stochastic=False, seeds=SimpleNamespace(of=lambda *names: 1)
+    )
+    problem = SimpleNamespace(reference=reference, clean_ms={}, unwritten=tuple, timed_call=nothing)
+    job = SimpleNamespace(
+        request=EvaluationRequest(measure_performance=True), name="job", recorded_ms=None, hardware=""
+    )
+    spec = SimpleNamespace(visible_devices="0", timing_cores=())
+    parts: Any = (SimpleNamespace(clock=nothing), problem, job, spec, leases, nothing)
+    subject = Timed(*parts)
+    subject.prepare(outcomes)
+    monkeypatch.setattr(subject._trials, "call", lambda *args, **options: SimpleNamespace(share=None))
+    found: Any = subject._measure([], ())
+    assert (found.observations, len(asked), outcomes) == (last, structured, [])
+    assert subject.checked == structured + (LATE in last)
