@@ -90,7 +90,7 @@ def parent(pid: int) -> int:
     return int(fields[1])
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Return the first true value of ``condition``; fails after ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
