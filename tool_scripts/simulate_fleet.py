@@ -120,7 +120,7 @@ class Simulation:
                 if job.id in self.lost:
                     self.recovery_s = max(self.recovery_s, at - self.loss_s)
                 self.later(at + self.draw.expovariate(1 / MEAN_S), partial(self.end, job, job.lost.total()))
-            waits = bool(self.group.idle and self.group.waiting and self.has_missed_one())
+            waits = bool(self.group.waiting and self.has_missed_one())
 
     def has_missed_one(self) -> bool:
         """Return True if a job waits although a fitting GPU is free."""

@@ -25,6 +25,7 @@ _CODES: dict[type[Exception], int] = {
 }
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 _MAX_ECHO = 200
+_MAX_ERRORS = 50
 
 
 def add_handlers(application: FastAPI) -> None:
@@ -46,12 +47,12 @@ async def _malformed(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     errors = [
         {
-            "field": ".".join(map(str, entry["loc"])),
+            "field": str(_echo(".".join(map(str, entry["loc"])))),
             "message": entry["msg"],
             "type": entry["type"],
             "input": _echo(entry.get("input")),
         }
-        for entry in error.errors()
+        for entry in error.errors()[:_MAX_ERRORS]
     ]
     code = 422 if request.url.path.startswith(PATHS_WITH_422) else 400
     return JSONResponse({"detail": "Request validation failed", "errors": errors}, code)

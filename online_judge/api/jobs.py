@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, HTTPException, Query, Request
@@ -34,29 +36,29 @@ async def submit(
     """Accept a job; the same ``Idempotency-Key`` and body give the same job."""
     judge = judge_of(request)
     body = body.model_copy(update={"request": await judge.accepted(body.request, "body.request")})
-    try:
+    with _until_shutdown():
         job = await judge.board.submit(Job.of_v2(body, client_of(request), idempotency_key))
-    except asyncio.CancelledError as error:
-        raise HTTPException(503, "the judge is shutting down", headers=RETRY_AFTER) from error
     answer = judge.board.look(job)
     return JobTicket(id=answer.id, status=answer.state, position=answer.position)
 
 
-@router.get("/v2/jobs/{job_id}", responses=refusals(404, malformed=422))
+@router.get("/v2/jobs/{job_id}", responses=refusals(404, 503, malformed=422))
 async def look(
     job_id: str, request: Request, wait: Annotated[float, Query(ge=0, le=3600)] = 0.0
 ) -> JobAnswer:
     """Return the state of a job, at once or after at most ``wait`` (up to 60) seconds when it ends."""
     board, job = judge_of(request).board, _job(request, job_id)
-    await board.wait(job, min(wait, MAX_WAIT_S))
+    with _until_shutdown():
+        await board.wait(job, min(wait, MAX_WAIT_S))
     return board.look(job)
 
 
-@router.delete("/v2/jobs/{job_id}", responses=refusals(404, malformed=422))
+@router.delete("/v2/jobs/{job_id}", responses=refusals(404, 503, malformed=422))
 async def cancel(job_id: str, request: Request) -> JobAnswer:
     """Cancel a job; answer when its processes have ended."""
     board, job = judge_of(request).board, _job(request, job_id)
-    await board.cancel(job)
+    with _until_shutdown():
+        await board.cancel(job)
     return board.look(job)
 
 
@@ -99,6 +101,15 @@ async def ready(request: Request) -> JSONResponse:
 async def metrics(request: Request) -> Response:
     """Return load, times and outcomes for Prometheus."""
     return Response(judge_of(request).render_metrics(), media_type=CONTENT_TYPE_LATEST)
+
+
+@contextlib.contextmanager
+def _until_shutdown() -> Iterator[None]:
+    """Answer with 503 what a shutdown of the judge interrupts."""
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        raise HTTPException(503, "the judge is shutting down", headers=RETRY_AFTER) from error
 
 
 def _job(request: Request, job_id: str) -> Job:

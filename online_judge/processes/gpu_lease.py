@@ -133,7 +133,6 @@ class GpuLeases:
         self._registry = f"{path}.stoppable"  # a file for each process whose descendants use it shared
         for name in (self._path, self._turnstile, self._account, self._since):
             _open(name).close()
-        os.makedirs(self._registry, mode=0o700, exist_ok=True)
         self._stopping_since: float | None = None  # of this judge
         self._accounting = threading.Lock()
         self._memory = _Shares()
@@ -298,6 +297,7 @@ class GpuLeases:
         Each caller takes a turnstile lock first and releases it once it has the device's lock. So a caller
         that waits for exclusive use blocks all later callers, and neither kind starves the other.
         """
+        os.makedirs(self._registry, mode=0o700, exist_ok=True)  # somebody may have removed it
         with _open(self._path) as lock:
             with _open(self._turnstile) as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
@@ -378,6 +378,7 @@ class LeaseServer:
         """Take nothing yet; ``answer`` sends a message to the evaluator, whose supervisor is a process id."""
         self.candidate = 0  # process id of the candidate's supervisor; 0 without a candidate
         self.failed = False  # whether all leases have ended, so that the evaluator must end too
+        self.trouble = ""  # of the judge with its lock files, which is why they have ended
         self._device = device
         self._answer = answer
         self._supervisor = supervisor
@@ -441,6 +442,7 @@ class LeaseServer:
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
             if not self._closed:
                 log.warning("an evaluator gets no more leases: %s", error)
+                self.trouble = str(error) if isinstance(error, OSError) else ""
         finally:
             self.failed = True
             self._end_wait()

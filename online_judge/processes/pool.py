@@ -79,13 +79,22 @@ class Pool:
         """
         if build_dir is not None:
             return self._start_in_two_attempts(build_dir)
+        dead: list[ProcessHandle] = []
+        try:
+            return self._take(cancelled, dead)
+        finally:
+            for process in dead:  # this takes seconds if a supervisor hangs
+                process.end()
+
+    def _take(self, cancelled: threading.Event, dead: list[ProcessHandle]) -> ProcessHandle:
+        """Return a process; add those that died while they waited to ``dead``."""
         with self._changed:
             if not self._takers:
                 self._failure = None  # from a start that nobody waited for: try again
             self._takers += 1
             try:
                 while not cancelled.is_set():
-                    if (process := self._pop()) is not None:
+                    if (process := self._pop(dead)) is not None:
                         return process
                     if self._closed:
                         raise ForkServerLost("the judge is closing")
@@ -116,14 +125,14 @@ class Pool:
         for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
 
-    def _pop(self) -> ProcessHandle | None:
-        """Return the first ready process that lives; end the dead ones before it."""
+    def _pop(self, dead: list[ProcessHandle]) -> ProcessHandle | None:
+        """Return the first ready process that lives; move the ones before it to ``dead``."""
         while self._ready:
             process = self._ready.popleft()
             if self.lives(process):
                 return process
             log.warning("a process died while it waited for a candidate")
-            process.end()
+            dead.append(process)
         return None
 
     @property
@@ -144,7 +153,7 @@ class Pool:
         failure: Exception | None = None
         try:
             process = self._start_in_two_attempts(None)
-        except (ForkServerLost, JudgeError, OSError) as error:
+        except (ForkServerLost, JudgeError) as error:
             failure = error
         with self._changed:
             surplus = len(self._ready) >= self._wanted
@@ -168,6 +177,8 @@ class Pool:
         except (ForkServerLost, StartFailed) as error:
             log.error("%s: the start of a process is tried again", error)
             return self._start(build_dir)
+        except OSError as error:
+            raise JudgeError(f"the judge cannot start a process: {error}") from error
 
     def _start(self, build_dir: str | None) -> ProcessHandle:
         spec = replace(self._spec, folder=self._forks.make_folder(), build_dir=build_dir)

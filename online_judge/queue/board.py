@@ -149,17 +149,19 @@ class JobBoard:
         Sets ``accepted``, and ``refusal`` if the job is refused.
         """
         assert job.request is not None
-        cached = False
+        cached = asked = False
         try:
             job.outcome = self._evaluations.answer_at_once(job.kind, job.request)
             if job.outcome is None:
                 await self._identify(job)
                 question = self._kept_under(job)
-                if question is not None and not job.force:
+                if asked := question is not None and not job.force:
                     job.outcome = await self._cache.get(question)
                     cached = job.outcome is not None
             if job.outcome is None:
                 self._queue(job)
+                if asked and job.leader is job:
+                    self._metrics.looked_up("miss")
                 await self._journal.accept(job)
             else:
                 answer = self._answer(job, cached=cached)

@@ -83,7 +83,8 @@ class ResultCache:
         except sqlite3.Error as error:
             log.error("the result cache cannot be read: %s", error)
             found = None
-        self._metrics.looked_up("miss" if found is None else "hit")
+        if found is not None:
+            self._metrics.looked_up("hit")
         return found
 
     async def _read(self, question: Question) -> Known | None:

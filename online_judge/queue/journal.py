@@ -52,11 +52,18 @@ class Journal:
     async def finish(self, job: Job, answer: JobAnswer) -> None:
         """Write down the end of a job; drop the oldest finished ones beyond :data:`KEPT`."""
         if job.durable:
-            update = "UPDATE jobs SET answer = ?, body = NULL WHERE id = ? AND answer IS NULL"
+            # the new number makes the order that of ends, by which the oldest are dropped
+            update = (
+                "UPDATE jobs SET answer = ?, body = NULL, number = (SELECT MAX(number) + 1 FROM jobs) "
+                "WHERE id = ? AND answer IS NULL"
+            )
             await self._store.execute((update, _text(answer), job.id), _drop_oldest(job))
 
     async def jobs(self) -> list[Job]:
-        """Return all jobs in the order of their acceptance; one that cannot be read has failed."""
+        """Return all jobs; finished ones in the order of their ends, others in that of their acceptance.
+
+        One that cannot be read has failed.
+        """
         rows = await self._store.execute((f"SELECT number, owner, {COLUMNS} FROM jobs ORDER BY number",))
         jobs = [await self._job_or_stub(number, columns) for number, *columns in rows]
         return [job for job in jobs if job is not None]

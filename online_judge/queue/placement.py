@@ -47,10 +47,21 @@ class Group:
     def capacity(self) -> int:
         return self.capacity_per_device * max(len(self._devices), 1)
 
-    @property
-    def idle(self) -> int:
-        """Return how many slots have no job; so many waiting jobs are about to start if they fit."""
-        return sum(map(len, self._idle.values()))
+    def starting(self, *more: tuple[str, ...]) -> Counter[str]:
+        """Count by hardware the waiting jobs that are about to start, because a slot that fits has no job.
+
+        ``more`` are GPU models of further jobs that would wait.
+        """
+        waiting = Counter({gpus: len(line) for gpus, line in self._lines.items()}) + Counter(more)
+        idle = Counter({hardware: len(slots) for hardware, slots in self._idle.items()})
+        found: Counter[str] = Counter()
+        for gpus in sorted(waiting, key=lambda gpus: sum(fits(gpus, hardware) for hardware in idle)):
+            for hardware in idle:
+                if fits(gpus, hardware):
+                    start = min(waiting[gpus], idle[hardware] - found[hardware])
+                    waiting[gpus] -= start
+                    found[hardware] += start
+        return found
 
     @property
     def waiting(self) -> int:
@@ -90,9 +101,13 @@ class Group:
                 self._idle[slot.device.hardware].remove(slot)
             self.wake.set()  # a job may have avoided another slot in favour of this one
 
+    def next_turn(self, owner: _Owner) -> int:
+        """Return the turn that a new job of this client and priority would get."""
+        own = self._own.get(owner)
+        return (own[-1].turn if own else self.turn) + 1
+
     def add(self, job: Job) -> None:
-        own = self._own[_owner(job)]
-        job.turn = (own[-1].turn if own else self.turn) + 1
+        job.turn = self.next_turn(_owner(job))
         self.insert(job, job.turn - HEAD_START * job.priority)
 
     def insert(self, job: Job, rank: int) -> None:
@@ -122,9 +137,10 @@ class Group:
             for job in line if fitting else ():
                 for slot in max(fitting, key=len) if not job.avoid else (s for idle in fitting for s in idle):
                     if not self._avoids(job, slot):
+                        # not the job's own: others of its client, for other GPUs, may wait before it
+                        self.turn = max(self.turn, self._own[self._owner_of[job]][0].turn)
                         self.remove(job)
                         self._idle[slot.device.hardware].remove(slot)
-                        self.turn = max(self.turn, job.turn)
                         self.running[job] = slot
                         return job, slot
         return None

@@ -106,7 +106,8 @@ class Scheduler:
             job.leader = leader
             leader.sharers.append(job)
             group.joined[job.caller.client] += 1
-            rank = leader.turn - HEAD_START * job.priority
+            turn = min(leader.turn, group.next_turn((job.caller.client, job.priority)))
+            rank = turn - HEAD_START * job.priority
             if rank < leader.rank and group.waits(leader):
                 group.remove(leader)
                 group.insert(leader, rank)
@@ -144,7 +145,9 @@ class Scheduler:
     def position(self, job: Job) -> int:
         """Return how many jobs wait in front of a job; 0 if it runs or is about to."""
         group = self._group(job)
-        return max(group.position(job.leader) - group.idle, 0) if group.waits(job.leader) else 0
+        if not group.waits(job.leader):
+            return 0
+        return max(group.position(job.leader) - group.starting().total(), 0)
 
     def oldest_s(self) -> float:
         """Return the age of the job that has waited longest for a device; 0 if none waits."""
@@ -159,13 +162,14 @@ class Scheduler:
         total = 0
         for group, slots in of_device.items():
             busy = Counter(slot.device.id for slot in group.running.values())
-            waiting = max(group.waiting - group.idle, 0) + group.joined.total()
+            starting = group.starting()
+            waiting = group.waiting - starting.total() + group.joined.total()
             total += waiting
-            starting = min(group.waiting, group.idle)
+            hardware = {slot.device.id: slot.device.hardware for slot in group.slots}
             share, rest = divmod(waiting, max(len(slots), 1))
             for position, device in enumerate(slots):
-                soon = min(slots[device] - busy[device], starting)
-                starting -= soon
+                soon = min(slots[device] - busy[device], starting[hardware[device]])
+                starting[hardware[device]] -= soon
                 per_device[str(device)] = DeviceQueue(
                     queued=share + (position < rest),
                     processing=busy[device] + soon,
@@ -185,11 +189,13 @@ class Scheduler:
         return self._groups[0] if job.device is None else self._of_device.get(job.device, self._groups[0])
 
     def _require_space(self, group: Group, job: Job) -> None:
-        joined, idle = group.joined, group.idle
-        if group.waiting + joined.total() >= group.capacity + idle:
+        joined, starting = group.joined, group.starting().total()
+        if group.starting(job.gpus).total() > starting:
+            return
+        if group.waiting + joined.total() >= group.capacity + starting:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
         client, most = job.caller.client, job.caller.max_queued
-        if most is not None and max(group.of_client(client) - idle, 0) + joined[client] >= most:
+        if most is not None and max(group.of_client(client) - starting, 0) + joined[client] >= most:
             raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
 
     def _forget_identity(self, job: Job) -> None:

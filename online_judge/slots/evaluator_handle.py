@@ -73,8 +73,11 @@ class EvaluatorHandle:
     def hear(self, timeout_s: float) -> messages.Clock | messages.Answer | None:
         """Return its next message; None if none arrived, or if it was about leases (handled here).
 
-        An unreadable answer ends the evaluator and raises EvaluatorFailed.
+        An unreadable answer ends the evaluator and raises EvaluatorFailed, as does a lock file that fails.
         """
+        if self.leases.trouble and not self.ended:
+            self.end()
+            raise EvaluatorFailed(f"the device's lock files cannot be used: {self.leases.trouble}")
         if self.ended or self.leases.failed:
             raise ChannelClosed("it was ended, or asked for leases in a way that cannot be")
         if not is_readable(timeout_s, self._channel):

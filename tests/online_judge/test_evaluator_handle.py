@@ -1,5 +1,6 @@
 """An evaluator from its slot's side, with a thread instead of its process."""
 
+import errno
 import os
 import signal
 import threading
@@ -265,4 +266,18 @@ def test_stopped_evaluator_is_not_waited_for(evaluator: Evaluator) -> None:
     begin = time.monotonic()
     assert evaluator.handle.settle() is None
     assert time.monotonic() - begin < 5
+    assert evaluator.handle.ended
+
+
+def test_unusable_lock_file_is_the_judges_error(
+    evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str, mode: int = 0, *, exist_ok: bool = False) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    evaluator.answer = lambda message: []
+    monkeypatch.setattr(os, "makedirs", fail)
+    evaluator.process.send_json({"lease": "take", "kind": "exclusive"})
+    with pytest.raises(EvaluatorFailed, match=r"lock files cannot be used: .*No space left"):
+        wait_until(lambda: evaluator.handle.hear(0.1))
     assert evaluator.handle.ended

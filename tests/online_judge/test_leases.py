@@ -604,3 +604,11 @@ def test_exclusive_use_runs_on_the_cores_for_timing(leases: GpuLeases) -> None:
         made.die()
     assert inside == {before[0]}
     assert after == shared == set(before[1:])
+
+
+def test_removed_registry_is_made_again(leases: GpuLeases, evaluator: Evaluator) -> None:
+    for exclusive in (True, False, True):
+        with evaluator.leases.hold(exclusive=exclusive):
+            pass
+        wait_until(evaluator.desk.are_returned)
+        os.rmdir(f"{leases._path}.stoppable")  # a cleaner of /tmp may do that

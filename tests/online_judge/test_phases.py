@@ -109,7 +109,7 @@ def test_failed_checks_return_their_memory(evaluation: Phased) -> None:
 
 def test_outputs_of_changing_shapes_are_not_timed(evaluation: Phased) -> None:
     evaluation._reference.shapes_vary = True
-    with pytest.raises(ReferenceFailed, match="depend on the values of inputs.*measure_performance: false"):
+    with pytest.raises(ReferenceFailed, match=r"depend on the values of inputs.*measure_performance: false"):
         evaluation.run()
     assert "time" not in evaluation.events
 

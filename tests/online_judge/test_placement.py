@@ -223,3 +223,19 @@ def test_capacity_grows_with_the_devices() -> None:
     for each in slots:
         queue.dismiss(each)
     assert queue.capacity == 100
+
+
+@pytest.mark.parametrize("other", ["model", "priority"])
+def test_job_served_early_puts_nobody_behind(other: str) -> None:
+    queue = group(slot(0), slot(1, A100))
+    backlog = [job("H100", client="a") for _ in range(20)]
+    early = job("A100", client="a") if other == "model" else job("H100", client="a")
+    for each in (*backlog, early):
+        queue.add(each)
+    if other == "priority":
+        queue.remove(early)
+        queue.insert(early, early.rank - HEAD_START)
+    while (pair := queue.pair()) is not None and pair[0] is not early:
+        pass
+    queue.add(new := job("H100", client="b"))
+    assert queue.position(new) <= 2

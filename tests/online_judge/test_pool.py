@@ -1,6 +1,7 @@
 """The pool of armed processes, with threads in the place of supervisors."""
 
 import contextlib
+import errno
 import itertools
 import os
 import signal
@@ -375,3 +376,39 @@ def test_number_of_ready_processes_is_a_setting() -> None:
     assert Settings.from_environment({"ARMED_PLAYERS": "0"}).ready_processes == 0
     with pytest.raises(ConfigError, match="ARMED_PLAYERS"):
         Settings.from_environment({"ARMED_PLAYERS": "many"})
+
+
+def test_full_disk_is_named_when_a_process_starts(
+    make: Callable[..., Pool], fork_client: FakeForkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(fork_client, "make_folder", fail)
+    with pytest.raises(JudgeError, match=r"cannot start a process: .*No space left on device"):
+        make(0).take(NEVER)
+
+
+def test_slow_end_of_dead_process_blocks_no_other(
+    make: Callable[..., Pool], fork_client: FakeForkClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, release, ending = make(1), threading.Event(), threading.Event()
+    pool.fill()
+    wait_until(lambda: pool.ready == 1)
+    fork_client.die(Path(fork_client.started[0]), reported=True)
+    wait_until(lambda: pool.ready == 0)
+    end = ProcessHandle.end
+
+    def end_slowly(process: ProcessHandle, **options: Any) -> Any:
+        ending.set()
+        release.wait(30)
+        return end(process, **options)
+
+    monkeypatch.setattr(ProcessHandle, "end", end_slowly)
+    with ThreadPoolExecutor(1) as executor:
+        taken = executor.submit(pool.take, NEVER)
+        assert ending.wait(30)
+        ready = ThreadPoolExecutor(1).submit(lambda: pool.ready)
+        assert ready.result(5) >= 0  # asked for by /metrics
+        release.set()
+        taken.result(30).end()

@@ -446,3 +446,46 @@ def test_compile_jobs_wait_for_their_own_slots() -> None:
         await scheduler.close()
 
     asyncio.run(serve())
+
+
+def test_idle_gpus_of_another_model_start_nothing() -> None:
+    fleet = [
+        FakeSlot(SimpleNamespace(id=n, hardware="NVIDIA H200" if n else "NVIDIA H100")) for n in range(3)
+    ]
+
+    def ask(scheduler: Scheduler, gpu: str, work: Work) -> Job:
+        job = Job("candidate", Asked(work=work, gpu=gpu), Caller("", ""))
+        job.question = Question(job.id)
+        scheduler.submit(job)
+        return job
+
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        work: Work = lambda slot, cancelled: release.wait(30)  # noqa: E731
+        first = ask(scheduler, "H100", work)
+        await first.started.wait()
+        waiting = [ask(scheduler, "H100", work) for _ in range(3)]
+        assert [scheduler.position(job) for job in waiting] == [0, 1, 2]
+        status = scheduler.status()
+        assert (status.total_queued, status.total_processing) == (3, 1)
+        with pytest.raises(QueueFull):
+            ask(scheduler, "H100", work)
+        other = ask(scheduler, "H200", work)  # its GPU is idle
+        await other.started.wait()
+        release.set()
+
+    with_scheduler(fleet, 1, body)
+
+
+def test_joining_waits_no_longer_than_a_new_question() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        work: Work = lambda slot, cancelled: release.wait(30)  # noqa: E731
+        jobs = [submit(scheduler, work, client="a") for _ in range(20)]
+        await jobs[0].started.wait()
+        shared = share(scheduler, jobs[-1], client="b")
+        assert scheduler.position(shared) <= 1
+        release.set()
+        await shared.leader.ended.wait()
+
+    with_scheduler(slots(0), 100, body)

@@ -5,7 +5,9 @@ import contextlib
 import resource
 import signal
 import sqlite3
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -230,3 +232,35 @@ def test_only_oldest_finished_jobs_are_dropped(monkeypatch: pytest.MonkeyPatch) 
 def test_default_state_file_follows_xdg_and_the_port() -> None:
     assert default_state_file(7, {"XDG_STATE_HOME": "/s"}) == Path("/s/adaexplore/judge/7.sqlite")
     assert default_state_file(7, {}) == Path.home() / ".cache/adaexplore/judge/7.sqlite"
+
+
+def test_job_that_finished_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "KEPT", 2)
+
+    async def kept() -> list[str]:
+        store = Store(None)
+        writer = Journal(store)
+        request = EvaluationRequest(custom_model_src="x = 1")
+        jobs = [Job("candidate", request, id=f"{n}", durable=True, digest="d") for n in range(5)]
+        for job in jobs:
+            await writer.accept(job)
+        for job in (*jobs[1:4], jobs[0]):  # the last one still runs
+            await writer.finish(job, JobAnswer(id=job.id, kind="candidate", state="cancelled"))
+        found = [job.id for job in await writer.jobs()]
+        store.close()
+        return found
+
+    assert asyncio.run(kept()) == ["4", "3", "0"]
+
+
+def test_shutdown_ends_a_long_poll_with_503(tmp_path: Path) -> None:
+    with running_judge(tmp_path) as judge, ThreadPoolExecutor(1) as executor:
+        job = submit(judge, FOREVER).json()["id"]
+        wait_until(lambda: judge.processes("noted"))
+        poll = executor.submit(judge.client.get, f"/v2/jobs/{job}", params={"wait": 60})
+        wait_until(lambda: poll.running())
+        time.sleep(0.3)  # until the judge has the question
+        judge.process.terminate()
+        answer = poll.result(60)
+        assert (answer.status_code, answer.json()) == (503, {"detail": "the judge is shutting down"})
+        judge.process.wait(60)

@@ -116,3 +116,11 @@ def test_source_of_great_depth_does_no_harm(judge: LiveJudge, source: str) -> No
     job = judge.post("/v2/jobs", body).json()["id"]
     assert judge.client.get(f"/v2/jobs/{job}?wait=30").json()["state"] == "failed"
     assert judge.client.get("/livez").status_code == 200
+
+
+def test_many_faults_get_a_short_answer(judge: LiveJudge) -> None:
+    body = json.dumps({"kind": "candidate", "request": {}} | {f"{'x' * 300}{n}": n for n in range(5000)})
+    response = judge.client.post("/v2/jobs", content=body, headers={"Content-Type": "application/json"})
+    assert response.status_code == 422
+    assert len(response.json()["errors"]) == 50
+    assert len(response.content) < 50_000
