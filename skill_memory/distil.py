@@ -19,12 +19,17 @@ _POSITION = re.compile(r"\b(?:lines?|column|col) \d+|\bat \d+:\d+|\b\w+\.py\b|(?
 _NO_RULE = re.compile(r"no (?:rule|guidance)\W*", re.IGNORECASE)
 
 
+class UnusableReply(Exception):
+    """A reply with neither a rule nor "no rule"; another request may get one."""
+
+
 def distil(
     signatures: Sequence[str], evidence: Sequence[Evidence], client: ModelClient, key: str
 ) -> str | None:
-    """Ask the model for the rule behind failures of one kind, in one call; None for no rule.
+    """Ask the model for the rule behind failures of one kind, in one call; None if it answers "no rule".
 
     Raises:
+        UnusableReply: the reply is cut, refused, or not in the requested form.
         ModelError: the model could not be asked.
     """
     known = [signature for each in signatures if (signature := Signature.from_key(each)) is not None]
@@ -38,25 +43,34 @@ def distil(
         failures="\n\n".join(data.failures),
     )
     reply = client.complete(ModelRequest(prompt, Purpose.RULE, key, data=data))
-    return rule_in(reply.text) if reply.finish is Finish.COMPLETE else None
+    if reply.finish is not Finish.COMPLETE:
+        raise UnusableReply(f"the reply was {reply.finish.value}")
+    return rule_in(reply.text)
 
 
 def rule_in(reply: str) -> str | None:
-    """Return the rule on the last line of ``reply``; None for "no rule" and for unusable rules.
+    """Return the rule on the last line of ``reply``, before a closing fence; None for "no rule".
 
-    Unusable are fragments, rules that do not say "You cannot", and those that name lines or files.
+    Raises:
+        UnusableReply: the line is no rule, a fragment, too long, or names lines or files.
     """
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
+    if lines and lines[-1] == "```":
+        lines.pop()
     if not lines:
-        return None
+        raise UnusableReply("the reply is empty")
     rule = re.sub(r"^(?:[-*>]\s+|\d+[.)]\s+|Rule:\s*)+", "", lines[-1]).strip("*\"' ")
     if rule.startswith("`") and rule.endswith("`") and rule.count("`") == 2:
         rule = rule[1:-1]
     shortest, longest = _RULE_CHARS
-    if _NO_RULE.fullmatch(rule) or not rule.lower().startswith("you cannot "):
+    if _NO_RULE.fullmatch(rule):
         return None
-    if not shortest <= len(rule) <= longest or SEPARATOR in rule or _POSITION.search(rule):
-        return None
+    if not rule.lower().startswith("you cannot "):
+        raise UnusableReply('the last line of the reply does not begin with "You cannot"')
+    if not shortest <= len(rule) <= longest:
+        raise UnusableReply(f"the rule has {len(rule)} characters, not {shortest} to {longest}")
+    if SEPARATOR in rule or _POSITION.search(rule):
+        raise UnusableReply(f"the rule names a line or a file, or holds {SEPARATOR}")
     return "You" + rule[3:]
 
 

@@ -20,7 +20,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelClient
 from skill_memory.construct import offending_line
-from skill_memory.distil import distil
+from skill_memory.distil import UnusableReply, distil
 from skill_memory.failure import TaskFailures
 from skill_memory.merge import SAME_RULE, merge, nearest
 from skill_memory.rule import Evidence, Rule
@@ -95,7 +95,7 @@ class MemoryUpdater:
         )
 
     def _settle(self, client: ModelClient) -> None:
-        """Ask the model about every open group; groups whose request fails stay open."""
+        """Ask the model about every open group; groups without a usable reply stay open."""
         state, rules = read_sidecar(self.path), self._rules()
         for key in [group.key for group in open_groups(state, known_rules(rules))]:
             state, rules = read_sidecar(self.path), self._rules()
@@ -111,6 +111,9 @@ class MemoryUpdater:
             except ModelUnavailableError as error:
                 log.warning("memory %s: no rule distilled for now: %s", self.path, error)
                 break
+            except UnusableReply as reason:
+                log.warning("memory %s: no rule for now against '%s': %s", self.path, group.key, reason)
+                continue
             self._change(partial(_answered, group=group, text=text))
 
     def _change(self, change: Callable[[Sidecar, Sequence[Rule]], Sidecar]) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
-from skill_memory.distil import rule_in
+from skill_memory.distil import UnusableReply, rule_in
 from skill_memory.failure import Failure, TaskFailures
 from skill_memory.merge import nearest
 from skill_memory.rule import Rule
@@ -31,12 +32,13 @@ SOURCE = "import triton\n\n@triton.jit\ndef kernel(p):\n    pass\n"
 
 @dataclass
 class Model:
-    """Answers with the rule whose name stands in the prompt, and that all rules differ."""
+    """Answers with ``text`` or the rule whose name stands in the prompt, and that all rules differ."""
 
     finish: Finish = Finish.COMPLETE
     requests: list[ModelRequest] = field(default_factory=list)
     fails: Exception | None = None
     same: str = "different"
+    text: str | None = None
 
     def complete(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
@@ -45,7 +47,8 @@ class Model:
         if request.purpose is Purpose.MERGE:
             return ModelReply(f"Both are about tanh.\n{self.same}", self.finish, Usage(1, 0, 1), "model")
         name = next((name for name in RULES if f"{name} " in request.prompt), "slip")
-        return ModelReply(f"Some thought.\n{RULES[name]}", self.finish, Usage(10, 0, 5), "model")
+        text = f"Some thought.\n{RULES[name]}" if self.text is None else self.text
+        return ModelReply(text, self.finish, Usage(10, 0, 5), "model")
 
 
 def failure(step: int, name: str, status: Status = Status.LAUNCH, lineage: int | None = None) -> Failure:
@@ -143,10 +146,28 @@ def test_wrong_values_cost_no_model_request(path: Path) -> None:
     assert (model.requests, path.exists()) == ([], False)
 
 
-def test_reply_cut_by_token_limit_makes_no_rule(path: Path) -> None:
-    updater = MemoryUpdater(path, Model(finish=Finish.CUT))
-    finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
+@pytest.mark.parametrize("bad", [Model(finish=Finish.CUT), Model(finish=Finish.REFUSED), Model(text="")])
+def test_kind_is_asked_again_after_unusable_reply(
+    path: Path, bad: Model, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [failure(1, "tanh"), failure(2, "tanh")]
+    with caplog.at_level(logging.WARNING, "skill_memory"):
+        finished(MemoryUpdater(path, bad), "2_1", failures)
     assert rules(path) == {}
+    assert ["no rule for now" in record.message for record in caplog.records] == [True]
+    finished(MemoryUpdater(path, Model()), "2_1", failures)
+    assert rules(path) == {RULES["tanh"]: 2}
+
+
+def test_unusable_reply_leaves_other_kinds_answered(path: Path) -> None:
+    class Shy(Model):
+        def complete(self, request: ModelRequest) -> ModelReply:
+            self.text = "Hm." if "tanh " in request.prompt else None
+            return super().complete(request)
+
+    failures = [failure(step, name) for step, name in enumerate(["tanh", "tanh", "slice", "slice"])]
+    finished(MemoryUpdater(path, Shy()), "2_1", failures)
+    assert rules(path) == {RULES["slice"]: 2}
 
 
 def test_unanswered_kind_stays_open_and_counted(path: Path) -> None:
@@ -238,21 +259,34 @@ def test_json_lines_prevent_double_counts_after_sidecar_loss(tmp_path: Path) -> 
         ),
         ("- **You cannot call tl.tanh in a kernel.**", "You cannot call tl.tanh in a kernel."),
         ("Rule: you cannot call tl.tanh in a kernel.", "You cannot call tl.tanh in a kernel."),
+        ("```\nYou cannot call tl.tanh in a kernel.\n```", "You cannot call tl.tanh in a kernel."),
         ("no rule", None),
         ("Thought.\nNo rule.", None),
+        ("```\nno rule\n```", None),
         ("no guidance", None),
-        ("", None),
-        ("You cannot", None),
-        ("You cannot do this:\nelse: at line 223", None),
-        ("You cannot write the else branch at line 223 of a kernel.", None),
-        ("You cannot import from candidate.py in a kernel.", None),
-        ("Always use tl.maximum instead of tl.max.", None),
-        ("You cannot write a||b in a kernel at all.", None),
-        ("You cannot " + "x" * 400, None),
     ],
 )
-def test_only_a_valid_reply_becomes_a_rule(reply: str, rule: str | None) -> None:
+def test_rule_or_no_rule_is_read(reply: str, rule: str | None) -> None:
     assert rule_in(reply) == rule
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "",
+        "```",
+        "You cannot",
+        "You cannot do this:\nelse: at line 223",
+        "You cannot write the else branch at line 223 of a kernel.",
+        "You cannot import from candidate.py in a kernel.",
+        "Always use tl.maximum instead of tl.max.",
+        "You cannot write a||b in a kernel at all.",
+        "You cannot " + "x" * 400,
+    ],
+)
+def test_other_replies_are_no_answer(reply: str) -> None:
+    with pytest.raises(UnusableReply):
+        rule_in(reply)
 
 
 def test_different_rules_are_no_duplicates() -> None:
