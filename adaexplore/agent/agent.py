@@ -18,6 +18,7 @@ from adaexplore.core.draft import (
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
+from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import (
     Finish,
@@ -47,7 +48,7 @@ class AgentOptions:
         reviewer: ask for a review before edits (in layout ``paper`` with a separate request).
         force_review: ask for a review even if every shown kernel is wrong.
         worked_example: show a worked answer (in layout ``paper`` in large steps only).
-        max_prompt_tokens: maximum tokens of a prompt; 0: no limit.
+        max_prompt_tokens: maximum tokens of a prompt, for a repair of the conversation; 0: no limit.
         repair_attempts: how often a reply may be sent back within one step.
         repaired: reasons to send a reply back; with ``LINT`` and ``GATE``, lints and the judge's compiler
             check sources.
@@ -125,10 +126,14 @@ class Conversation:
         return self._read(self._ask(Purpose.SMALL, prompts.small(recent, guidance, plan.direction)))
 
     def may_repair(self, attempts: Sequence[Attempt]) -> bool:
-        """Return whether to send the last reply back; not if it is too long for a prompt."""
+        """Return whether to send the last reply back; not if that makes a prompt too long."""
         options = self._agent.options
         wanted = attempts[-1].reason in options.repaired and len(attempts) <= options.repair_attempts
-        return wanted and len(self._turns[-1].reply) <= MOST_SHOWN_CHARS
+        if not wanted or len(self._turns[-1].reply) > MOST_SHOWN_CHARS:
+            return False
+        request = ModelRequest(self._repair_prompt(attempts[-1]), Purpose.REPAIR, "", earlier=self._turns)
+        most = options.max_prompt_tokens
+        return most <= 0 or estimate_tokens(request.transcript) <= most
 
     def repair(self, attempts: Sequence[Attempt]) -> Attempt:
         """Send the last reply back with its fault, and read the answer.
@@ -139,9 +144,8 @@ class Conversation:
             ModelError: as :meth:`write`.
         """
         last = attempts[-1]
-        prompt = repair_prompt(last.objection, edits=self._parent is not None)
         reason = "" if last.reason is None else last.reason.value
-        reply = self._send(Purpose.REPAIR, prompt, (), reason)
+        reply = self._send(Purpose.REPAIR, self._repair_prompt(last), (), reason)
         return self._read(reply, next((each.source for each in reversed(attempts) if each.source), ""))
 
     def draft(self, attempts: Sequence[Attempt]) -> Draft:
@@ -155,6 +159,9 @@ class Conversation:
             return Attempt(trouble, "")
         parent = self._parent
         return read_kernel(reply.text, written) if parent is None else read_edits(reply.text, parent)
+
+    def _repair_prompt(self, last: Attempt) -> str:
+        return repair_prompt(last.objection, edits=self._parent is not None)
 
     def _guidance(self, prompts: StepPrompts, chain: Sequence[ShownKernel]) -> str:
         """Return the guidance for edits: a review, a request to write one first, or "" for neither."""

@@ -25,6 +25,7 @@ _FILTER_CODES = frozenset(
         "misalignment_policy_violation",
     }
 )
+_TOO_LONG = re.compile(r"context[ _](length|window|size|limit)|(prompt|input) is too long", re.IGNORECASE)
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -72,6 +73,12 @@ class Rejection(Exception):
         by_words = "content filtering policy" in self.message and self.status == 400
         return self.code in _FILTER_CODES or by_words
 
+    @property
+    def too_long(self) -> bool:
+        """Whether prompt and answer together exceed the model's context."""
+        told = _TOO_LONG.search(f"{self.message} {self.code}") is not None
+        return self.status == 413 or (self.status in (400, 422) and told)
+
     def advice(self, *, where: str, model: str, key_variable: str) -> str:
         """Describe in one line what happened and what to change."""
         told = f" ({self.message})" if self.message else ""
@@ -81,7 +88,7 @@ class Rejection(Exception):
             return f"{self.status} from {where}: check {key_variable}{told}"
         if self.status == 404 or self.code == "model_not_found":
             return f"{self.status}: model '{model}' not found at {where}; set model_name or base_url{told}"
-        if re.search(r"max_(completion_)?tokens|context length|context_length", self.message):
+        if self.too_long or re.search(r"max_(completion_)?tokens", self.message):
             return (
                 f"{self.status} from {where}: lower max_completion_tokens or the length of the prompts{told}"
             )

@@ -104,6 +104,8 @@ class ServiceClient:
             except Rejection as rejection:
                 if rejection.filtered:
                     return Answer(rejection.message, Finish.REFUSED, self._model_name, Usage())
+                if rejection.too_long and request.earlier:  # only the conversation outgrew the context
+                    return Answer(rejection.message, Finish.CUT, self._model_name, Usage())
                 if rejection.passes:
                     told = f": {rejection.message}" if rejection.message else ""
                     reason = f"{rejection.status} from {self._service.address}{told}"

@@ -12,6 +12,7 @@ from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
+from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
@@ -236,6 +237,15 @@ def test_replies_are_sent_back_as_often_as_allowed() -> None:
     assert [request.key for request in client.requests] == ["1_1/4/small", "1_1/4/repair", "1_1/4/repair-2"]
     assert [turn.purpose for turn in client.requests[2].earlier] == [Purpose.SMALL, Purpose.REPAIR]
     made, client = draft([MISSING], SMALL, [BAD], repair_attempts=0)
+    assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)
+
+
+@pytest.mark.parametrize(("space", "requests"), [(0, 1), (500, 2)])
+def test_repair_counts_with_conversation_before_it(space: int, requests: int) -> None:
+    _, first = draft([MISSING], SMALL, [BAD], repair_attempts=0)
+    most = estimate_tokens(first.requests[0].prompt + MISSING) + space
+    made, client = draft([MISSING, MISSING], SMALL, [BAD], max_prompt_tokens=most)
+    assert len(client.requests) == requests
     assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, Purpose, Turn
 from adaexplore.llm.retry import RetryPolicy
 from tests.llm.conftest import KEY, Connect, ask, build_client
 from tests.model_server import Answer, Cut, Fail, ModelServer, Raw
@@ -196,6 +196,26 @@ def test_too_long_request_says_what_to_lower(server: ModelServer, connect: Conne
     server.script(Fail(400, "maximum context length is 8192 tokens"))
     with pytest.raises(ModelRequestError, match="lower max_completion_tokens"):
         connect().complete(ask())
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens.",
+        "Your input exceeds the context window of this model.",
+        "the request exceeds the available context size",
+        "input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000",
+        "prompt is too long: 208310 tokens > 200000 maximum",
+    ],
+)
+def test_conversation_beyond_the_context_is_cut(server: ModelServer, connect: Connect, told: str) -> None:
+    server.script(Fail(400, told), Fail(400, told))
+    repair = replace(ask("again"), earlier=(Turn("write", Purpose.LARGE, "half a kernel"),))
+    client = connect()
+    reply = client.complete(repair)
+    assert (reply.finish, reply.usage.usd) == (Finish.CUT, 0)
+    with pytest.raises(ModelRequestError, match="lower max_completion_tokens"):
+        client.complete(ask())
 
 
 @pytest.mark.parametrize("code", ["unsupported_value", None])
