@@ -9,11 +9,12 @@ from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
+from adaexplore.llm.limits import limited
 from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply, ReplayClient
-from adaexplore.llm.retry import Retry, RetryPolicy
+from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from adaexplore.llm.sampling import SamplingParameters
 from adaexplore.llm.service import Service, ServiceClient, open_vendor
 from adaexplore.settings.config import RunConfig
@@ -30,7 +31,7 @@ def build_client(
     retry_policy: RetryPolicy | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> ModelClient:
-    """Build the client of ``server_type``, except ``offline``.
+    """Build the client of ``server_type``, except ``offline``, with its retries and rate limits.
 
     Args:
         config: names the service and the model, with the parameters of requests.
@@ -45,8 +46,24 @@ def build_client(
         ConfigError: a setting that ``server_type`` needs is missing.
         ModelRequestError: no key, or an SDK is not installed.
     """
-    server_type, model_name, base_url = config.server_type, config.model_name, config.base_url
+    stop = stop or threading.Event()
     environment = os.environ if environment is None else environment
+    client = _one_attempt(config, mailbox, replies, timeout_s, stop, environment)
+    policy = retry_policy or (COMMAND_RETRIES if config.server_type == "command" else None)
+    # Each attempt counts against the limits.
+    return RetryingClient(limited(client, config, stop), Retry(policy, stop=stop))
+
+
+def _one_attempt(
+    config: RunConfig,
+    mailbox: Path | None,
+    replies: Mapping[str, RecordedReply] | None,
+    timeout_s: float,
+    stop: threading.Event,
+    environment: Mapping[str, str],
+) -> ModelClient:
+    """Build the client without retries and limits."""
+    server_type, model_name, base_url = config.server_type, config.model_name, config.base_url
     effort = None if config.reasoning_effort is None else {"effort": config.reasoning_effort}
     match server_type:
         case "openai" | "azure":
@@ -88,12 +105,7 @@ def build_client(
                 raise ConfigError(
                     "server_type command needs command: a program that reads a prompt and writes a reply"
                 )
-            return CommandClient(
-                config.command,
-                timeout_s=timeout_s,
-                retry=Retry(retry_policy or COMMAND_RETRIES, stop=stop),
-                stop=stop,
-            )
+            return CommandClient(config.command, timeout_s=timeout_s, stop=stop)
         case "mailbox":
             folder = mailbox if config.mailbox_path is None else expanded(config.mailbox_path)
             if folder is None:
@@ -107,4 +119,4 @@ def build_client(
             raise ConfigError("server_type offline has no client; the offline writer answers")
     given = {name: value for name, value in body.items() if value is not None}
     sampling = SamplingParameters(model_name, given)
-    return ServiceClient(service, model_name, sampling, Retry(retry_policy, stop=stop))
+    return ServiceClient(service, model_name, sampling)

@@ -15,7 +15,7 @@ from pathlib import PurePath
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
-from adaexplore.llm.retry import Retry, RetryPolicy, ServiceTrouble
+from adaexplore.llm.retry import RetryPolicy, ServiceTrouble
 
 # A program usually has its own retries, so few are added.
 COMMAND_RETRIES = RetryPolicy(max_attempts=3, max_wait_s=60.0)
@@ -38,7 +38,6 @@ class CommandClient:
         command: str,
         *,
         timeout_s: float,
-        retry: Retry,
         stop: threading.Event | None = None,
     ) -> None:
         try:
@@ -49,7 +48,6 @@ class CommandClient:
             raise ConfigError("command is empty; set it to a program that reads a prompt and writes a reply")
         self._name = PurePath(self._arguments[0]).name
         self._timeout_s = timeout_s
-        self._retry = retry
         self._stop = stop or threading.Event()
 
     def complete(self, request: ModelRequest) -> ModelReply:
@@ -57,11 +55,11 @@ class CommandClient:
 
         Raises:
             ModelRequestError: the program cannot be started.
-            ModelUnavailableError: it failed or took too long, repeatedly.
+            ServiceTrouble: it failed or took too long.
             Interrupted: ``stop`` was set.
         """
         start = time.monotonic()
-        text = self._retry.call(lambda: self._run(request.transcript))
+        text = self._run(request.transcript)
         usage = Usage(seconds=time.monotonic() - start, usd=None)
         return ModelReply(text, Finish.COMPLETE, usage, self._name)
 

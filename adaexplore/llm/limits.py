@@ -18,9 +18,10 @@ WINDOW_S = 60.0
 _LOOK_S = 0.5
 
 
-def is_limited(config: RunConfig) -> bool:
+def limited(client: ModelClient, config: RunConfig, stop: threading.Event) -> ModelClient:
+    """Return ``client`` within the limits of ``config``, if it has any."""
     limits = (config.max_concurrent_requests, config.requests_per_minute, config.tokens_per_minute)
-    return any(limit is not None for limit in limits)
+    return client if limits == (None, None, None) else LimitedClient(client, config, stop)
 
 
 @dataclass
@@ -61,7 +62,7 @@ class LimitedClient:
 
         Raises:
             Interrupted: ``stop`` was set while waiting.
-            ModelError: from the wrapped client.
+            ModelError, ServiceTrouble: from the wrapped client.
         """
         with self._admitted(estimate_tokens(request.transcript)) as read:
             reply = self._client.complete(request)

@@ -13,6 +13,7 @@ from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 from adaexplore.core.errors import Interrupted, ModelUnavailableError
+from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -106,6 +107,24 @@ class Retry:
         """Return the wait that the service asks for plus the backoff, in case it asks for too little."""
         longest = min(self._policy.cap_s, self._policy.base_s * 2.0 ** (attempt - 1))
         return (retry_after_s or 0.0) + self._rng.uniform(0.0, longest)
+
+
+class RetryingClient:
+    """A client that asks another one again after temporary failures."""
+
+    def __init__(self, client: ModelClient, retry: Retry) -> None:
+        self._client = client
+        self._retry = retry
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request.
+
+        Raises:
+            ModelRequestError: from the wrapped client.
+            ModelUnavailableError: no answer in spite of retries.
+            Interrupted: stopped while waiting.
+        """
+        return self._retry.call(lambda: self._client.complete(request))
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

@@ -19,7 +19,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.llm.pricing import usd
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.llm.rejection import Rejection, public_url, read_rejection
-from adaexplore.llm.retry import Retry, ServiceTrouble
+from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
 from adaexplore.settings.config import is_address
 
@@ -64,35 +64,27 @@ class Service(Protocol):
 
 
 class ServiceClient:
-    """A model behind a service; a :class:`~adaexplore.llm.protocol.ModelClient`.
+    """A model behind a service, asked once per request.
 
     Args:
         model_name: the requested model; its price holds if the service names an unknown one.
         sampling: optional request fields, adapted to the model as it rejects them.
     """
 
-    def __init__(
-        self,
-        service: Service,
-        model_name: str,
-        sampling: SamplingParameters,
-        retry: Retry,
-    ) -> None:
+    def __init__(self, service: Service, model_name: str, sampling: SamplingParameters) -> None:
         self._service = service
         self._model_name = model_name
         self._sampling = sampling
-        self._retry = retry
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request.
 
         Raises:
             ModelRequestError: the service refused it for good; the message says what to fix.
-            ModelUnavailableError: no answer in spite of retries.
-            Interrupted: ``stop`` was set while waiting between attempts.
+            ServiceTrouble: no answer, or an unreadable one.
         """
         start = time.monotonic()
-        answer = self._retry.call(lambda: self._ask(request))
+        answer = self._ask(request)
         usage = self._usage(answer, time.monotonic() - start)
         return ModelReply(_storable(answer.text), answer.finish, usage, answer.model)
 

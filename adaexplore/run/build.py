@@ -15,7 +15,7 @@ from adaexplore.judge_client.hardware import prompt_hardware
 from adaexplore.judge_client.http import TIMED_RUNS, TRIALS
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.build import build_client
-from adaexplore.llm.limits import LimitedClient, is_limited
+from adaexplore.llm.limits import limited
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of
 from adaexplore.llm.protocol import ModelClient
@@ -112,7 +112,7 @@ def open_model(
     """
     client: ModelClient
     if config.server_type == "offline":
-        client = OfflineWriter(config.seed)
+        client = limited(OfflineWriter(config.seed), config, stop)
     else:
         client = build_client(config, mailbox=mailbox, replies=replies, stop=stop)
-    return MeteredClient(LimitedClient(client, config, stop) if is_limited(config) else client, notes)
+    return MeteredClient(client, notes)

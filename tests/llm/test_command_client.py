@@ -13,7 +13,7 @@ import pytest
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
 from adaexplore.llm.command_client import CommandClient
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
-from adaexplore.llm.retry import Retry, RetryPolicy
+from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from tests.llm.conftest import ask, build_client
 
 
@@ -23,9 +23,9 @@ def program(code: str) -> str:
 
 def client(
     command: str, timeout_s: float = 30.0, attempts: int = 1, stop: threading.Event | None = None
-) -> CommandClient:
+) -> RetryingClient:
     retry = Retry(RetryPolicy(max_attempts=attempts, base_s=0.0))
-    return CommandClient(command, timeout_s=timeout_s, retry=retry, stop=stop)
+    return RetryingClient(CommandClient(command, timeout_s=timeout_s, stop=stop), retry)
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

@@ -332,6 +332,16 @@ def test_openai_compatible_server_needs_no_key(server: ModelServer) -> None:
         assert client.complete(ask()).text == "ok"
 
 
+def test_each_attempt_counts_against_rate_limit(server: ModelServer, connect: Connect) -> None:
+    server.script(*[Fail(429)] * 9)
+    stop = threading.Event()
+    client = connect(requests_per_minute=2, stop=stop)
+    threading.Timer(0.5, stop.set).start()
+    with pytest.raises(Interrupted):
+        client.complete(ask())
+    assert len(server.requests) == 2
+
+
 def test_threads_share_one_client(server: ModelServer, connect: Connect) -> None:
     server.reply = lambda prompt: prompt[::-1]
     client = connect()
