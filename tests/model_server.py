@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -55,12 +56,16 @@ class Fail:
 
 @dataclass(frozen=True)
 class Raw:
-    """Any bytes with any status; ``length`` promises more bytes than there are."""
+    """Any bytes with any status; ``length`` promises more bytes than there are.
+
+    ``pause_s`` is waited before each event of a stream.
+    """
 
     body: str
     status: int = 200
     content_type: str = "application/json"
     length: int | None = None
+    pause_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,8 @@ class _Handler(BaseHTTPRequestHandler):
             case Cut():
                 self.close_connection = True
             case Raw():
-                self._send(behaviour.status, behaviour.body, behaviour.content_type, length=behaviour.length)
+                status, body, kind = behaviour.status, behaviour.body, behaviour.content_type
+                self._send(status, body, kind, length=behaviour.length, pause_s=behaviour.pause_s)
             case Fail():
                 self._send(behaviour.status, json.dumps(_error(behaviour, openai)), headers=behaviour.headers)
             case Answer():
@@ -231,6 +237,7 @@ class _Handler(BaseHTTPRequestHandler):
         *,
         headers: Mapping[str, str] | None = None,
         length: int | None = None,
+        pause_s: float = 0.0,
     ) -> None:
         data = body.encode()
         try:
@@ -240,7 +247,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Type", content_type)
             self.send_header("Content-Length", str(len(data) if length is None else length))
             self.end_headers()
-            self.wfile.write(data)
+            for part in re.findall(rb".*?\n\n", data, re.DOTALL) if pause_s else [data]:
+                time.sleep(pause_s)
+                self.wfile.write(part)
         except OSError:  # the client gave up waiting
             self.close_connection = True
         if length is not None:

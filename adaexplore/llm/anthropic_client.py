@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
-from adaexplore.llm.rejection import public_url, read_rejection, status_inside
+from adaexplore.llm.rejection import Rejection, public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     Answer,
@@ -38,7 +39,7 @@ class AnthropicService:
     """Messages, streamed through the official SDK; its own retries are off.
 
     Only the SDK's connection is used. The events are read here, so that other answers of a service are
-    recognised, and a stream with only keep-alive events ends at ``timeout_s``.
+    recognised, and a stream with only keep-alive events ends after ``timeout_s``.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class AnthropicService:
         turns = cast("list[Any]", messages(request, _content, marked=CACHE_CONTROL in parameters))
         for turn in turns[1::2]:
             turn["content"] = turn["content"].rstrip()
-        deadline = time.monotonic() + self._timeout_s
+        message = _Message(self._model_name)
         try:
             with (
                 sdk_errors("anthropic", self.address, self._secret),
@@ -71,60 +72,89 @@ class AnthropicService:
                 ) as stream,
             ):
                 refuse_page(stream.response.headers, stream.response.status_code)
-                return self._read(self._events(stream.response, deadline))
+                for event in self._events(stream.response):
+                    if event.get("type") == "error":
+                        raise read_rejection(status_inside(event.get("error")), event, secret=self._secret)
+                    message.take(event)
+                    if message.ended:  # a broken connection after it does not matter
+                        return message.answer()
+            raise ServiceTrouble(f"{self.address} answered without a complete message")
+        except ServiceTrouble as trouble:
+            raise ServiceTrouble(trouble.reason, trouble.retry_after_s, message.tokens()) from None
+        except Rejection as rejection:
+            raise replace(rejection, usage=message.tokens()) from None
         except self._transport_errors as error:
-            raise ServiceTrouble(f"{self.address} broke off its answer ({type(error).__name__})") from None
+            reason = f"{self.address} broke off its answer ({type(error).__name__})"
+            raise ServiceTrouble(reason, usage=message.tokens()) from None
         except ValueError:
-            raise ServiceTrouble(f"{self.address} answered with something that is not JSON") from None
+            reason = f"{self.address} answered with something that is not JSON"
+            raise ServiceTrouble(reason, usage=message.tokens()) from None
 
-    def _events(self, response: Any, deadline: float) -> Iterator[dict[str, Any]]:
+    def _events(self, response: Any) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects of a server-sent event stream, or the object of a plain JSON answer."""
         if "json" in response.headers.get("content-type", ""):
             yield mapping(parse_json(response.read()))
             return
         rest = b""
+        deadline = time.monotonic() + self._timeout_s
         for chunk in response.iter_bytes():
             if time.monotonic() > deadline:
                 raise ServiceTrouble(f"no answer from {self.address} in time")
             *lines, rest = (rest + chunk).split(b"\n")  # text may hold what str treats as line ends
             for line in lines:
                 if line.startswith(b"data:"):
-                    yield mapping(parse_json(line.removeprefix(b"data:")))
+                    event = mapping(parse_json(line.removeprefix(b"data:")))
+                    if event.get("type") not in (None, "ping"):
+                        deadline = time.monotonic() + self._timeout_s
+                    yield event
 
-    def _read(self, events: Iterable[dict[str, Any]]) -> Answer:
-        model, stop_reason, usage = self._model_name, None, {}
-        texts: list[str] = []
-        ended = False
-        for event in events:
-            match event.get("type"):
-                case "error":
-                    raise read_rejection(status_inside(event.get("error")), event, secret=self._secret)
-                case "message_start":
-                    message = mapping(event.get("message"))
-                    model = str(message.get("model") or model)
-                    usage.update(mapping(message.get("usage")))
-                case "content_block_start":
-                    texts.append(_block_text(event.get("content_block")))
-                case "content_block_delta":
-                    texts.append(_block_text(event.get("delta"), kind="text_delta"))
-                case "message_delta":
-                    stop_reason = mapping(event.get("delta")).get("stop_reason")
-                    news = mapping(event.get("usage"))
-                    usage.update({name: value for name, value in news.items() if value is not None})
-                case "message_stop":
-                    ended = True
-                case "message":  # a service without streaming answers in one piece
-                    model = str(event.get("model") or model)
-                    blocks = event.get("content")
-                    texts.extend(map(_block_text, blocks if isinstance(blocks, list) else []))
-                    stop_reason, ended = event.get("stop_reason"), True
-                    usage.update(mapping(event.get("usage")))
-            if ended:  # the answer is complete: a broken connection after it does not matter
-                break
-        if not ended:
-            raise ServiceTrouble(f"{self.address} answered without a complete message")
-        finish = _FINISHES.get(str(stop_reason), Finish.COMPLETE)
-        return Answer("".join(texts), finish, model, _usage(usage))
+
+@dataclass
+class _Message:
+    """An answer as far as it has arrived."""
+
+    model: str
+    texts: list[str] = field(default_factory=list)
+    stop_reason: object = None
+    usage: dict[str, Any] = field(default_factory=dict)
+    ended: bool = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Add an event of the stream."""
+        match event.get("type"):
+            case "message_start":
+                started = mapping(event.get("message"))
+                self.model = str(started.get("model") or self.model)
+                self.usage.update(mapping(started.get("usage")))
+            case "content_block_start":
+                self.texts.append(_block_text(event.get("content_block")))
+            case "content_block_delta":
+                self.texts.append(_block_text(event.get("delta"), kind="text_delta"))
+            case "message_delta":
+                self.stop_reason = mapping(event.get("delta")).get("stop_reason")
+                news = mapping(event.get("usage"))
+                self.usage.update({name: value for name, value in news.items() if value is not None})
+            case "message_stop":
+                self.ended = True
+            case "message":  # a service without streaming answers in one piece
+                self.model = str(event.get("model") or self.model)
+                blocks = event.get("content")
+                self.texts.extend(map(_block_text, blocks if isinstance(blocks, list) else []))
+                self.stop_reason, self.ended = event.get("stop_reason"), True
+                self.usage.update(mapping(event.get("usage")))
+
+    def answer(self) -> Answer:
+        finish = _FINISHES.get(str(self.stop_reason), Finish.COMPLETE)
+        return Answer("".join(self.texts), finish, self.model, self.tokens())
+
+    def tokens(self) -> Usage | None:
+        """Return the tokens counted so far; None if the service has counted none."""
+        if not self.usage:
+            return None
+        cached = count(self.usage.get("cache_read_input_tokens"))
+        written = count(self.usage.get("cache_creation_input_tokens"))
+        prompt = count(self.usage.get("input_tokens")) + cached + written
+        return Usage(prompt, cached, count(self.usage.get("output_tokens")), cache_write_tokens=written)
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
@@ -154,12 +184,3 @@ def _block_text(block: object, kind: str = "text") -> str:
     fields = mapping(block)
     text = fields.get("text")
     return text if fields.get("type") == kind and isinstance(text, str) else ""
-
-
-def _usage(usage: dict[str, Any]) -> Usage | None:
-    if not usage:
-        return None
-    cached = count(usage.get("cache_read_input_tokens"))
-    written = count(usage.get("cache_creation_input_tokens"))
-    prompt = count(usage.get("input_tokens")) + cached + written
-    return Usage(prompt, cached, count(usage.get("output_tokens")), cache_write_tokens=written)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from adaexplore.core.usage import Usage
 from adaexplore.llm.retry import retry_after_s
 
 _MESSAGE_LIMIT = 300
@@ -49,6 +50,7 @@ class Rejection(Exception):
         parameter: the request field it names, if any.
         code: the service's code for the cause, if any.
         retry_after_s: the wait it asks for, if any.
+        usage: tokens that it counted before the error, which came inside an answer.
     """
 
     status: int
@@ -56,6 +58,7 @@ class Rejection(Exception):
     parameter: str | None = None
     code: str | None = None
     retry_after_s: float | None = None
+    usage: Usage | None = None
 
     @property
     def out_of_credit(self) -> bool:

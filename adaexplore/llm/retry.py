@@ -8,11 +8,12 @@ import random
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
 from adaexplore.core.errors import Interrupted, ModelUnavailableError
+from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 
 logger = logging.getLogger(__name__)
@@ -27,12 +28,14 @@ class ServiceTrouble(Exception):
     Attributes:
         reason: one line for the user.
         retry_after_s: the wait that the service asks for; None if it asks for none.
+        usage: the cost that the service counted before the failure.
     """
 
-    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+    def __init__(self, reason: str, retry_after_s: float | None = None, usage: Usage | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after_s = retry_after_s
+        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,10 @@ class Retry:
 
 
 class RetryingClient:
-    """A client that asks another one again after temporary failures."""
+    """A client that asks another one again after temporary failures.
+
+    The cost of a reply includes that of failed attempts.
+    """
 
     def __init__(self, client: ModelClient, retry: Retry) -> None:
         self._client = client
@@ -124,7 +130,17 @@ class RetryingClient:
             ModelUnavailableError: no answer in spite of retries.
             Interrupted: stopped while waiting.
         """
-        return self._retry.call(lambda: self._client.complete(request))
+        lost: list[Usage] = []
+
+        def ask() -> ModelReply:
+            try:
+                return self._client.complete(request)
+            except ServiceTrouble as trouble:
+                lost.append(trouble.usage)
+                raise
+
+        reply = self._retry.call(ask)
+        return replace(reply, usage=sum(lost, reply.usage))
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

@@ -84,7 +84,11 @@ class ServiceClient:
             ServiceTrouble: no answer, or an unreadable one.
         """
         start = time.monotonic()
-        answer = self._ask(request)
+        try:
+            answer = self._ask(request)
+        except ServiceTrouble as trouble:
+            spent = self._lost(trouble.usage, time.monotonic() - start)
+            raise ServiceTrouble(trouble.reason, trouble.retry_after_s, spent) from None
         usage = self._usage(answer, time.monotonic() - start)
         return ModelReply(_storable(answer.text), answer.finish, usage, answer.model)
 
@@ -95,13 +99,14 @@ class ServiceClient:
                 return self._service.send(request, parameters)
             except Rejection as rejection:
                 if rejection.filtered:
-                    return Answer(rejection.message, Finish.REFUSED, self._model_name, Usage())
+                    spent = rejection.usage or Usage()
+                    return Answer(rejection.message, Finish.REFUSED, self._model_name, spent)
                 if rejection.too_long and request.earlier:  # only the conversation outgrew the context
                     return Answer(rejection.message, Finish.CUT, self._model_name, Usage())
                 if rejection.passes:
                     told = f": {rejection.message}" if rejection.message else ""
                     reason = f"{rejection.status} from {self._service.address}{told}"
-                    raise ServiceTrouble(reason, rejection.retry_after_s) from None
+                    raise ServiceTrouble(reason, rejection.retry_after_s, rejection.usage) from None
                 if not self._sampling.give_way(rejection, parameters):
                     raise ModelRequestError(
                         rejection.advice(
@@ -110,6 +115,11 @@ class ServiceClient:
                             key_variable=self._service.key_variable,
                         )
                     ) from None
+
+    def _lost(self, tokens: Usage, seconds: float) -> Usage:
+        """Return the cost of an attempt that failed, which is none before the service counts tokens."""
+        price = 0.0 if tokens == Usage() else usd(self._model_name, tokens)
+        return replace(tokens, seconds=seconds, usd=price)
 
     def _usage(self, answer: Answer, seconds: float) -> Usage:
         if answer.usage is None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from types import SimpleNamespace
+from dataclasses import replace
 
 import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
+from adaexplore.llm.retry import RetryPolicy
 from tests.llm.conftest import Connect, ask, build_client, connector
 from tests.model_server import Answer, Fail, ModelServer, Raw, Received
 
@@ -207,16 +208,40 @@ def test_unusual_line_ends_are_part_of_the_text(server: ModelServer, connect: Co
     assert connect().complete(ask()).text == text
 
 
-def test_stream_that_only_stays_alive_times_out(
-    server: ModelServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    server.script(*[Raw("event: ping\ndata: {}\n\n", content_type="text/event-stream", length=9)] * 3)
-    times = iter(range(0, 10_000, 60))
-    client = connect(timeout_s=50.0)
-    clock = SimpleNamespace(monotonic=lambda: float(next(times)))
-    monkeypatch.setattr("adaexplore.llm.anthropic_client.time", clock)
+START = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 50_000}}}
+DELTA = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "word "}}
+
+
+def test_stream_that_only_stays_alive_times_out(server: ModelServer, connect: Connect) -> None:
+    server.script(replace(stream(START, *[{"type": "ping"}] * 9), pause_s=0.25))
+    client = connect(timeout_s=1.0, retry_policy=RetryPolicy(max_attempts=1))
     with pytest.raises(ModelUnavailableError, match=r"no answer .* in time"):
         client.complete(ask())
+
+
+def test_answer_may_take_long_while_text_arrives(server: ModelServer, connect: Connect) -> None:
+    server.script(replace(stream(START, *[DELTA] * 6, {"type": "message_stop"}), pause_s=0.25))
+    assert connect(timeout_s=1.0).complete(ask()).text == "word " * 6
+    assert len(server.requests) == 1
+
+
+BROKEN = stream(START, DELTA)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        BROKEN,
+        replace(BROKEN, length=len(BROKEN.body) + 50),
+        replace(BROKEN, body=f"{BROKEN.body}data: oops\n\n"),
+        stream(START, {"type": "error", "error": {"type": "overloaded_error"}}),
+    ],
+)
+def test_tokens_of_a_broken_answer_are_counted(server: ModelServer, connect: Connect, broken: Raw) -> None:
+    server.script(broken, broken, Answer("done", usage={"input_tokens": 50_000, "output_tokens": 10}))
+    usage = connect("claude-sonnet-4-6").complete(ask()).usage
+    assert (usage.input_tokens, usage.output_tokens) == (150_000, 10)
+    assert usage.usd == pytest.approx((150_000 * 3.0 + 10 * 15.0) / 1e6)
 
 
 def test_blocked_output_is_a_refusal(server: ModelServer, connect: Connect) -> None:
