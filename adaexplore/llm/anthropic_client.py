@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     Answer,
     count,
+    http_libraries,
     mapping,
     marked_blocks,
     messages,
@@ -158,15 +158,10 @@ class _Message:
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of a broken connection; the SDK's HTTP library depends on its version."""
-    errors: list[type[Exception]] = [OSError]
-    for name in ("httpx", "httpx2"):
-        try:
-            library = importlib.import_module(name)
-        except ImportError:
-            continue
-        errors += [library.HTTPError, library.StreamError]
-    return tuple(errors)
+    """Return the exceptions of a broken connection."""
+    libraries = http_libraries()
+    of_http = [error for library in libraries for error in (library.HTTPError, library.StreamError)]
+    return (OSError, *of_http)
 
 
 def _content(message: ModelRequest | Turn, marked: bool) -> str | list[dict[str, object]]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
 from ipaddress import ip_address
 from itertools import pairwise
 from types import ModuleType
@@ -218,6 +219,11 @@ def import_sdk(name: str) -> ModuleType:
         raise ModelRequestError(f"the {name} package is missing; install it: pip install {name}") from None
 
 
+def http_libraries() -> list[ModuleType]:
+    """Return the libraries that the SDKs may use for HTTP; which one depends on their versions."""
+    return [import_module(name) for name in ("httpx", "httpx2") if find_spec(name) is not None]
+
+
 def open_vendor(
     name: str, kind: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str], advice: str
 ) -> Any:
@@ -245,7 +251,7 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
     vendor's.
 
     Raises:
-        ConfigError: the address is not a URL.
+        ConfigError: the address is not a URL, or the proxy settings cannot be used.
         ModelRequestError: the SDK is not installed.
     """
     sdk = import_sdk(name)
@@ -257,7 +263,7 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
         direct = {"http://": None, "https://": None, "all://": None}
         http = sdk.DefaultHttpxClient(trust_env=False, mounts=direct)
     else:
-        http = sdk.DefaultHttpxClient()
+        http = _open_http(sdk)
     client = getattr(sdk, kind)(
         timeout=sdk.Timeout(timeout_s, connect=min(timeout_s, CONNECT_TIMEOUT_S)),
         max_retries=0,
@@ -266,6 +272,22 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
     )
     weakref.finalize(client, http.close)
     return client
+
+
+def _open_http(sdk: ModuleType) -> Any:
+    """Open a connection through the environment's proxies; errors do not show their passwords."""
+    unreadable = (ValueError, *(library.InvalidURL for library in http_libraries()))
+    try:
+        return sdk.DefaultHttpxClient()
+    except ImportError:
+        raise ConfigError(
+            "ALL_PROXY, HTTPS_PROXY or HTTP_PROXY names a SOCKS proxy; install socksio: pip install socksio"
+        ) from None
+    except unreadable:
+        raise ConfigError(
+            "ALL_PROXY, HTTPS_PROXY, HTTP_PROXY or NO_PROXY cannot be read; a proxy looks like "
+            "http://proxy:3128, and NO_PROXY like localhost,::1,.example.com"
+        ) from None
 
 
 def _on_this_machine(url: str) -> bool:

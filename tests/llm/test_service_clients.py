@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -301,6 +302,33 @@ def test_proxies_are_used_for_other_machines(
 
 
 @pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("HTTPS_PROXY", "http://me:geheim@proxy:port"),
+        ("HTTPS_PROXY", "socks://me:geheim@127.0.0.1:1080"),
+        ("NO_PROXY", "[::1]:geheim"),
+    ],
+)
+def test_unreadable_proxy_settings_are_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:3128")
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(ConfigError, match=f"{variable}.* cannot be read") as caught:
+        build_client("claude", "m", environment={"ANTHROPIC_API_KEY": KEY})
+    assert "geheim" not in str(caught.value)
+
+
+def test_socks_proxy_without_package_gives_install_line(
+    connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    with pytest.raises(ConfigError, match="pip install socksio"):
+        connect(base_url="http://model.invalid/v1")
+
+
+@pytest.mark.parametrize(
     "url", ["localhost:8000/v1", "127.0.0.1", "model", "http://", "http://[::1", "http://host:port"]
 )
 def test_address_that_is_no_url_is_refused(connect: Connect, url: str) -> None:
@@ -321,7 +349,7 @@ def test_missing_key_names_the_variable(server_type: str, variable: str) -> None
 def test_missing_sdk_gives_the_install_line(
     monkeypatch: pytest.MonkeyPatch, server_type: str, package: str
 ) -> None:
-    monkeypatch.setitem(__import__("sys").modules, package, None)
+    monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModelRequestError, match=f"pip install {package}"):
         build_client(server_type, "m", base_url="http://127.0.0.1:9", environment={})
 
