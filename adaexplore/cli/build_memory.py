@@ -14,7 +14,7 @@ from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import JudgeError, UsageError
 from adaexplore.report.text import count_of, wrapped
-from adaexplore.run.build import open_model
+from adaexplore.run.build import open_model_within_budget
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
 from skill_memory.build import Built, build
@@ -74,11 +74,11 @@ def run(args: argparse.Namespace) -> int:
     if args.prove is not None:
         with open_compiler(config) as compiler:
             collected = located(collected, compiler)
-            built = build(collected, args.out, open_model(config, None, threading.Event()))
+            built = build(collected, args.out, open_model_within_budget(config, threading.Event()))
             proofs = prove(args.out, collected, compiler, args.prove)
     else:
         collected = _located(collected, config, judge=not args.no_judge)
-        built = build(collected, args.out, open_model(config, None, threading.Event()))
+        built = build(collected, args.out, open_model_within_budget(config, threading.Event()))
     figures = asdict(built) | ({} if proofs is None else {"proofs": asdict(proofs)})
     _print(figures, _told(built, proofs), as_json=args.json)
     return 0

@@ -18,7 +18,7 @@ from adaexplore.core.errors import StorageError, UsageError
 from adaexplore.core.files.atomic import write_json
 from adaexplore.judge_client.access import open_judge
 from adaexplore.report.text import count_of
-from adaexplore.run.build import open_model
+from adaexplore.run.build import open_model_within_budget
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import locate
@@ -91,7 +91,7 @@ def _make(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> 
         raise UsageError("synth cannot use replay; it reuses the replies in the folder of the set by itself")
     seeds = seed_problems(locate(args.seeds))
     with stop_on_signals("finished problems") as stop, open_judge(config, _log(args.out), stop) as access:
-        model = open_model(config, None, stop)
+        model = open_model_within_budget(config, stop)
         synthesiser = Synthesiser(args.out, catalogue, seeds, model, access.first)
         before = synthesiser.account(order.count).written
         with (

@@ -6,9 +6,10 @@ import threading
 import time
 from collections.abc import Callable
 
-from adaexplore.core.errors import BudgetReached, ConfigError
+from adaexplore.core.errors import AdaExploreError, BudgetReached, ConfigError, Interrupted
 from adaexplore.core.usage import Usage
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 from adaexplore.settings.config import RunConfig
 
 _LOOK_S = 0.5
@@ -126,3 +127,46 @@ class Budget:
         mean = spent / self._steps if self._steps else 0.0
         known = min(steps, self._steps)
         return known * mean + (steps - known) * max(mean, most)
+
+
+class BudgetedClient:
+    """A client whose every request is a step of ``budget``; thread-safe.
+
+    Once ``stop`` is set, waiting for requests in flight ends.
+    """
+
+    def __init__(self, client: ModelClient, budget: Budget, stop: threading.Event) -> None:
+        self._client = client
+        self._budget = budget
+        self._stop = stop
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request if the budget admits it.
+
+        Raises:
+            BudgetReached: no further request fits.
+            Interrupted: ``stop`` was set while waiting.
+            ModelError: from the wrapped client.
+        """
+        while not self._admitted():
+            if self._stop.is_set():
+                raise Interrupted("stopped while waiting for the cost of other requests")
+            self._budget.wait()
+        begun = time.monotonic()
+        try:
+            reply = self._client.complete(request)
+        except AdaExploreError:
+            self._budget.drop()
+            raise
+        self._budget.settle(time.monotonic() - begun)
+        return reply
+
+    def _admitted(self) -> bool:
+        """Admit the request; return False if the cost of those in flight decides."""
+        try:
+            self._budget.admit()
+        except BudgetReached as reached:
+            if self._budget.reached is None:
+                return False
+            raise BudgetReached(f"{reached}; what is finished is kept, the same command continues") from None
+        return True

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from adaexplore.agent.agent import AgentOptions
 from adaexplore.core.draft import RepairReason
 from adaexplore.core.environment import Environment
 from adaexplore.core.files.json_lines import JsonLines
+from adaexplore.core.usage import Usage
 from adaexplore.judge_client.hardware import prompt_hardware
 from adaexplore.judge_client.http import TIMED_RUNS, TRIALS
 from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.llm.budget import Budget, BudgetedClient
 from adaexplore.llm.build import build_client
 from adaexplore.llm.limits import limited
 from adaexplore.llm.meter import MeteredClient
-from adaexplore.llm.pricing import price_of
+from adaexplore.llm.pricing import price_of, usd
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.offline_writer.writer import OfflineWriter
@@ -116,3 +118,18 @@ def open_model(
     else:
         client = build_client(config, mailbox=mailbox, replies=replies, stop=stop)
     return MeteredClient(client, notes)
+
+
+def open_model_within_budget(config: RunConfig, stop: threading.Event) -> BudgetedClient:
+    """Open the model for a command other than a run; its limits hold for this process.
+
+    Raises:
+        ModelError: a key or a package is missing.
+        ConfigError: dollars are limited and the model's price is unknown.
+    """
+    client = open_model(config, None, stop)
+    expected = Usage()
+    if config.server_type != "offline":
+        longest = Usage(output_tokens=config.max_completion_tokens)
+        expected = replace(longest, usd=usd(config.model_name, longest, config.service_tier))
+    return BudgetedClient(client, Budget(config, client, expected=expected), stop)

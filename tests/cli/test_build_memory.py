@@ -7,6 +7,7 @@ import pytest
 
 from adaexplore.cli import build_memory
 from adaexplore.cli.main import main
+from adaexplore.core.errors import BudgetReached
 from skill_memory.sources import Collected, from_run
 from skill_memory.store import read_rules
 from tests.skill_memory.test_sources import STEPS
@@ -43,6 +44,15 @@ def test_memory_is_built_and_figures_are_printed(
     assert main([*command[:-1]]) == 0
     assert "60% of the failures" in capsys.readouterr().out
     assert read_rules(out) == [rule]
+
+
+def test_build_memory_ends_at_its_limit_and_continues(trees: Path, tmp_path: Path) -> None:
+    out = tmp_path / "memory.jsonl"
+    command = ["build-memory", "--traces", str(trees), *OFFLINE, "--out", str(out), "--no-judge"]
+    assert main([*command, "--set", "max_wall_s=0.000001"]) == BudgetReached.exit_code
+    assert read_rules(out) == []
+    assert main(command) == 0
+    assert len(read_rules(out)) == 1
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@ import re
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from adaexplore.cli.main import main
+from adaexplore.core.errors import BudgetReached
+from tests.model_server import ModelServer
+from tests.synthesis.test_synthesiser import PROBLEM
 
 ROOT = Path(__file__).parents[2]
 OFFLINE = ["--set", "server_type=offline", "--set", "dummy=true", "--set", "num_processes=2"]
@@ -27,6 +31,25 @@ def test_json_account_has_the_promised_keys(tmp_path: Path, capsys: pytest.Captu
     assert account["operators"] >= 3
     assert main(["synth", *OFFLINE, "--count", "3", "--out", str(tmp_path / "set")]) == 0
     assert "3 of 3 problems" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limit", "requests"), [("max_cost_usd=0.0001", 1), ("max_total_tokens=1", 1), ("max_wall_s=0.001", 0)]
+)
+def test_synth_ends_at_its_limit_and_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, requests: int
+) -> None:
+    numbers = count(1)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    with ModelServer() as server:
+        server.reply = lambda _: f"```python\n{PROBLEM.format(number=next(numbers))}```"
+        model = [f"base_url={server.openai_url}", "model_name=gpt-5-mini", "dummy=true", "num_processes=4"]
+        command = ["synth", "--count", "3", "--out", str(tmp_path / "set")]
+        command += [text for setting in model for text in ("--set", setting)]
+        assert main([*command, "--set", limit]) == BudgetReached.exit_code
+        assert len(server.requests) == requests
+        assert main(command) == 0
+        assert len(server.requests) == 3
 
 
 def test_synth_uses_given_style_and_sizes(tmp_path: Path) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from adaexplore.core.errors import BudgetReached, ConfigError
+from adaexplore.core.errors import BudgetReached, ConfigError, Interrupted, ModelUnavailableError
 from adaexplore.core.usage import Usage
-from adaexplore.llm.budget import Budget
+from adaexplore.llm.budget import Budget, BudgetedClient
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.protocol import ModelRequest, Purpose
 from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
 
@@ -151,3 +153,52 @@ def test_dollars_that_nobody_can_count_end_the_run() -> None:
     budget.settle(1.0)
     with pytest.raises(BudgetReached, match="without a known price; limit max_total_tokens"):
         budget.admit()
+
+
+REQUEST = ModelRequest("p", Purpose.RULE, "rule/1")
+
+
+def budgeted(model: StubModel, stop: threading.Event) -> BudgetedClient:
+    """Return a client whose limit holds one request in flight, and many that have ended."""
+    meter = MeteredClient(model)
+    return BudgetedClient(meter, Budget(RunConfig(max_total_tokens=900), meter, expected=DOLLAR), stop)
+
+
+def test_request_waits_until_cost_is_known() -> None:
+    going = threading.Event()
+
+    def answer(_: ModelRequest) -> str:
+        assert going.wait(20)
+        return "no rule"
+
+    model = StubModel(answer)
+    client = budgeted(model, threading.Event())
+    with ThreadPoolExecutor(2) as pool:
+        replies = [pool.submit(client.complete, REQUEST) for _ in range(2)]
+        time.sleep(0.2)
+        assert len(model.requests) == 1
+        going.set()
+        assert [reply.result().text for reply in replies] == ["no rule"] * 2
+
+
+def test_waiting_request_ends_with_the_command() -> None:
+    stop = threading.Event()
+
+    def answer(_: ModelRequest) -> str:
+        with pytest.raises(Interrupted):
+            client.complete(REQUEST)
+        return "no rule"
+
+    client = budgeted(StubModel(answer), stop)
+    threading.Timer(0.1, stop.set).start()
+    assert client.complete(REQUEST).text == "no rule"
+
+
+def test_failed_request_is_no_longer_in_flight() -> None:
+    def fail(_: ModelRequest) -> str:
+        raise ModelUnavailableError("gone")
+
+    client = budgeted(StubModel(fail), threading.Event())
+    for _ in range(2):
+        with pytest.raises(ModelUnavailableError):
+            client.complete(REQUEST)
