@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the tasks of a run, the steps of a task, or one step; a run directory is only read."""
     records = RunRecords.existing(args.run_dir)
-    keys = records.tasks()
+    keys = records.planned()
     if args.task is None and len(keys) != 1:
         sections = show_run(records, columns())
     else:

@@ -57,6 +57,9 @@ def _by_category(runs: Sequence[Path], within: int | None, table_format: TableFo
     for folder in runs:
         records = RunRecords.existing(folder)
         for result in run_results(folder, within):
+            if not result.begun:
+                judged.append(Judged(result.key, "not begun", result.best))
+                continue
             task = records.task(result.key)
             reference = task.reference() if task.has_reference() else result.key
             judged.append(Judged(reference, category_of(reference), result.best))

@@ -48,6 +48,7 @@ def repair(run: RunRecords) -> list[Path]:
 
 def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
     """Yield files whose JSON may be invalid, each with the method that reads it."""
+    yield run.folder / layout.ENVIRONMENT, run.planned
     yield run.folder / layout.JUDGE_ENVIRONMENT, run.judge_environment
     for records in map(run.task, run.tasks()):
         yield records.folder / layout.REFERENCE_FACTS, records.reference_facts

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from adaexplore.core.environment import Environment
 from adaexplore.core.errors import RecordError
@@ -21,6 +21,7 @@ from adaexplore.records.task_records import TaskRecords
 from adaexplore.settings.yaml_text import YamlProblem, parse_mapping
 
 _ENVIRONMENT = TypeAdapter(Environment)
+_KEYS = TypeAdapter(list[str])
 
 
 class RunRecords:
@@ -153,6 +154,18 @@ class RunRecords:
             if path.is_dir() and layout.is_task_folder(path.name, (entry.name for entry in path.iterdir()))
         ]
         return sorted(keys, key=layout.natural)
+
+    def planned(self, *more: str) -> list[str]:
+        """Return the keys that sessions of the run were given, ``more``, and those with a folder, in order.
+
+        A run of the release, or of an earlier version, has only those with a folder.
+        """
+        path = self.folder / layout.ENVIRONMENT
+        try:
+            given = _KEYS.validate_python(self.environment().get("tasks", []))
+        except ValidationError as error:
+            raise content.damaged(path, f"tasks: {content.reason(error)}") from error
+        return sorted({*given, *more, *self.tasks()}, key=layout.natural)
 
     def remove_empty(self, *logs: str) -> None:
         """Remove the folder if it holds nothing but the lock and ``logs``."""

@@ -39,7 +39,7 @@ def closing_report(
     shown = run.tasks() if keys is None else keys
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
-    notes = [note for result in results for note in notes_on_best(result)]
+    notes = [*not_begun(results), *(note for result in results for note in notes_on_best(result))]
     notes += _failure_notes(folder, results)
     savings = savings_line(sum((result.savings for result in results), Savings()))
     if run.environment().get("replay_of"):
@@ -68,6 +68,16 @@ def closing_table(results: Sequence[TaskResult], width: int | None = None) -> st
         rows.append(["total", share, str(steps), counts(_all_statuses(results)), cost_text(total)])
     header = ["task", "best", "steps", "outcomes", "cost"]
     return wrapped(text_table(header, rows, width, optional=("outcomes", "cost")), width)
+
+
+def not_begun(results: Sequence[TaskResult]) -> list[str]:
+    """Return a line that counts the tasks that were not begun; empty if all were."""
+    count = sum(not result.begun for result in results)
+    return [not_begun_text(count, len(results))] if count else []
+
+
+def not_begun_text(count: int, tasks: int) -> str:
+    return f"{count} of {count_of(tasks, 'task')} {'was' if count == 1 else 'were'} not begun"
 
 
 def notes_on_best(result: TaskResult) -> list[str]:
@@ -121,12 +131,15 @@ def _next_command(folder: Path, results: Sequence[TaskResult]) -> str:
 
 
 def best_text(result: TaskResult) -> str:
-    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct`` or ``not run``.
+    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct``, ``not run``.
 
-    ``1.53x (1.50-1.56)`` with a confidence interval; ``suspect`` follows if there are flags.
+    ``not begun`` if the run stopped before the task. ``1.53x (1.50-1.56)`` with a confidence interval;
+    ``suspect`` follows if there are flags.
     """
     if result.best.correct:
         return _best_text(result.best)
+    if not result.begun:
+        return "not begun"
     return "not run" if result.failure is not None and not result.steps else "none correct"
 
 

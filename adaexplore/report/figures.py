@@ -29,7 +29,7 @@ class SpeedupFigures(BaseModel):
     None.
 
     Attributes:
-        tasks: tasks with a folder, including those that could not run.
+        tasks: all tasks of the run, including those that could not run or were not begun.
         correct: tasks with a correct candidate.
         accuracy: share of correct tasks.
         mean_speedup_all: arithmetic mean of speedups clamped at 10, a failed task counting as 0.

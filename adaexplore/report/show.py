@@ -17,7 +17,7 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.text.differences import differences_between
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.report.closing import best_text, closing_table, notes_on_best, verdict_text
+from adaexplore.report.closing import best_text, closing_table, not_begun, notes_on_best, verdict_text
 from adaexplore.report.task_result import task_result
 from adaexplore.report.text import NONE, text_table, wrapped
 from adaexplore.report.verdict_page import verdict_page
@@ -38,8 +38,8 @@ class Section:
 
 def show_run(run: RunRecords, width: int | None) -> list[Section]:
     """Show one row per task, and the flags of best kernels."""
-    results = [task_result(run.task(key), None) for key in run.tasks()]
-    notes = [note for result in results for note in notes_on_best(result)]
+    results = [task_result(run.task(key), None) for key in run.planned()]
+    notes = [*not_begun(results), *(note for result in results for note in notes_on_best(result))]
     table = closing_table(results, width)
     return [Section("\n".join([table, *(["", wrapped("\n".join(notes), width)] if notes else [])]))]
 
@@ -100,7 +100,7 @@ def find_task(run: RunRecords, key: str) -> TaskRecords:
     Raises:
         UsageError: the run has no such task.
     """
-    known = run.tasks()
+    known = run.planned()
     if key not in known:
         near = difflib.get_close_matches(key, known, n=1)
         there = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"

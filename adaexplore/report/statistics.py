@@ -101,6 +101,7 @@ class RunStatistics(SpeedupFigures, _OfARun):
             not of steps copied from another run. None if it was not recorded.
         benchmark: where the tasks come from, as ``test_source`` names it.
         score_sheet: the published figures of this benchmark.
+        not_begun: tasks that the run stopped before; they count as failed.
     """
 
     pass_at_1: float | None
@@ -118,6 +119,7 @@ class RunStatistics(SpeedupFigures, _OfARun):
     paid: Paid | None
     benchmark: str
     score_sheet: tuple[Metric, ...]
+    not_begun: int
 
 
 def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
@@ -130,7 +132,7 @@ def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
     if within is not None and within < 1:
         raise UsageError(f"--step must be at least 1, not {within}")
     run = RunRecords.existing(folder)
-    return [task_result(run.task(key), within) for key in run.tasks()]
+    return [task_result(run.task(key), within) for key in run.planned()]
 
 
 def run_statistics(folder: Path, within: int | None = None) -> RunStatistics:
@@ -175,6 +177,7 @@ def statistics_of(
         paid=_paid(noted) if noted else None,
         benchmark=benchmark,
         score_sheet=score_sheet(benchmark, bests, clean, called, clean_called),
+        not_begun=sum(not result.begun for result in results),
     )
 
 

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from adaexplore.report.categories import CategoryFigures, category_table
+from adaexplore.report.closing import not_begun_text
 from adaexplore.report.figures import Metric
 from adaexplore.report.savings import ranked
 from adaexplore.report.statistics import RunStatistics
@@ -40,18 +41,26 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int 
     JSON is one object for one run and an array for several. CSV has a header and one line per run. A
     table or Markdown page of one run lists its tasks too. The last table of each run has the published
     figures of its benchmark. Tables show intervals, flags and the figures without flagged kernels only if
-    there are any; JSON and CSV always have them.
+    there are any; JSON and CSV always have them. A last line counts tasks that were not begun.
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
         return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2)
     if table_format is TableFormat.CSV:
         return _csv(runs)
+    pages = _pages(runs)
     if table_format is TableFormat.MD:
-        return "\n\n".join(markdown_table(header, rows) for header, rows, _ in _pages(runs))
-    return "\n\n".join(
-        wrapped(text_table(header, rows, width, optional), width) for header, rows, optional in _pages(runs)
-    )
+        parts = [markdown_table(header, rows) for header, rows, _ in pages]
+    else:
+        parts = [
+            wrapped(text_table(header, rows, width, optional), width) for header, rows, optional in pages
+        ]
+    lines = [
+        wrapped(f"{run.run}: {not_begun_text(run.not_begun, run.tasks)}", width)
+        for run in runs
+        if run.not_begun
+    ]
+    return "\n\n".join([*parts, *lines])
 
 
 def render_categories(
@@ -155,7 +164,7 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def _summary(run: RunStatistics) -> dict[str, Any]:
     """Return the figures of a run over all kernels as one flat row."""
     flags = {"flagged", "flags", "problem_flagged", "problem_flags", "clean", "benchmark", "score_sheet"}
-    row = run.model_dump(exclude=flags | {"per_task", "tokens", "usd", "savings", "paid"})
+    row = run.model_dump(exclude=flags | {"not_begun", "per_task", "tokens", "usd", "savings", "paid"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
     saved = {"evaluations": run.savings.evaluations, "saved": run.savings.saved.total()}
     paid: dict[str, Any] = dict.fromkeys(("requests", "tokens_input", "tokens_output", "usd"))
@@ -181,7 +190,7 @@ def _flag_columns(run: RunStatistics) -> dict[str, Any]:
 
 
 def _csv(runs: Sequence[RunStatistics]) -> str:
-    summaries = [_summary(run) | _flag_columns(run) for run in runs]
+    summaries = [_summary(run) | _flag_columns(run) | {"not_begun": run.not_begun} for run in runs]
     for row in summaries:
         row |= {name: " ".join(row[name]) for name in ("flags", "problem_flags")}
     return _lines(summaries)

@@ -118,6 +118,7 @@ class TaskResult:
         failure: why the task could not run.
         common_failure: the most frequent failure; None if no step failed or steps were not recorded.
         by_gpu: the best kernel on each GPU, by its name; empty unless several models were asked for.
+        begun: whether the task has a folder; the run stopped before its other tasks.
     """
 
     key: str
@@ -132,6 +133,7 @@ class TaskResult:
     savings: Savings = field(default_factory=Savings)
     common_failure: CommonFailure | None = None
     by_gpu: Mapping[str, Best] = field(default_factory=dict)
+    begun: bool = True
 
     @property
     def ran(self) -> bool:
@@ -255,4 +257,5 @@ def _without_steps(records: TaskRecords, within: int | None) -> TaskResult:
         usage=None if usable else Usage(),
         failure=records.failure(),
         clean=_best_clean([(None, best), (None, clean)]),
+        begun=records.folder.is_dir(),
     )

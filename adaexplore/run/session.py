@@ -220,7 +220,8 @@ def _opened(
         records.write_config(resolved_yaml(config))
         if environment is not None:
             records.write_judge_environment(environment)
-        records.write_environment(provenance(config.seed, access.identity.to_record()) | told)
+        planned = {"tasks": records.planned(*(task.key for task in tasks))}
+        records.write_environment(provenance(config.seed, access.identity.to_record()) | told | planned)
         yield Session(
             config=config,
             tasks=tasks,

@@ -42,6 +42,27 @@ def test_run_at_budget_continues_with_higher_budget(
     assert steps(folder) == 16
 
 
+def test_figures_count_tasks_that_were_not_begun(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder, one, two = tmp_path / "run", tmp_path / "one.txt", tmp_path / "two.txt"
+    one.write_text("1 1,2,3\n")
+    two.write_text("1 4\n")
+    settings = ("max_total_tokens=3000", "num_processes=1")
+    assert run(folder, f"test_list_path={one}", *settings) == BudgetReached.exit_code
+    assert run(folder, f"test_list_path={two}", *settings) == BudgetReached.exit_code
+    begun = RunRecords(folder).tasks()
+    assert RunRecords(folder).planned() == ["1_1", "1_2", "1_3", "1_4"]
+    line = f"{4 - len(begun)} of 4 tasks were not begun"
+    capsys.readouterr()
+    assert main(["show", str(folder)]) == 0
+    shown = capsys.readouterr().out
+    assert line in shown
+    assert "1_3    not begun" in shown
+    assert main(["stats", str(folder)]) == 0
+    assert line in capsys.readouterr().out
+    assert main(["stats", str(folder), "--by", "category"]) == 0
+    assert ["not", "begun", "2"] in [row.split()[:3] for row in capsys.readouterr().out.splitlines()]
+
+
 def test_unpriced_model_allows_no_dollar_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,17 @@ def test_only_task_folders_are_tasks(tmp_path):
     assert RunRecords(tmp_path).tasks() == ["gemm_n256"]
 
 
+def test_planned_tasks_are_given_or_have_folders(tmp_path):
+    run = RunRecords(tmp_path)
+    (tmp_path / "2_3").mkdir()
+    assert run.planned() == ["2_3"]
+    run.write_environment({"tasks": ["2_10", "2_2"]})
+    assert run.planned("1_1", "2_2") == ["1_1", "2_2", "2_3", "2_10"]
+    run.write_environment({"tasks": {"2_10": 1}})
+    with pytest.raises(RecordError, match=r"environment\.json is damaged: tasks"):
+        run.planned()
+
+
 def test_agent_is_detected_from_file_names(tmp_path, make_step, passed):
     run = RunRecords(tmp_path)
     for agent_type in ("MCTS", "IRS", "PS"):

@@ -41,6 +41,17 @@ def test_figures_of_a_hand_made_run(run):
     assert figures.pass_at_1 == pytest.approx(2 / 5)
 
 
+def test_tasks_that_were_not_begun_count_as_failed(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [2.0], [USAGE])
+    RunRecords(tmp_path).write_environment({"tasks": ["1_1", "1_2"]})
+    figures = run_statistics(tmp_path)
+    assert (figures.tasks, figures.correct, figures.not_begun) == (2, 1, 1)
+    assert (figures.accuracy, figures.pass_at_1, figures.mean_speedup_all) == (0.5, 0.5, 1.0)
+    assert figures.clean.gm10_all == pytest.approx(math.sqrt(2.0 * 0.1))
+    assert {metric.name: metric.value for metric in figures.score_sheet}["accuracy"] == 0.5
+    assert figures.usd == pytest.approx(0.5)
+
+
 def test_rows_are_in_natural_order_with_first_best(run):
     rows = [tuple(row.model_dump().values())[:5] for row in run_statistics(run).per_task]
     assert rows == [

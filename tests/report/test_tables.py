@@ -8,6 +8,7 @@ import json
 
 import pytest
 
+from adaexplore.records.run_records import RunRecords
 from adaexplore.report.statistics import run_results, run_statistics
 from adaexplore.report.tables import TableFormat, best_prefix, render
 from adaexplore.report.text import count_of, text_table, wrapped
@@ -16,7 +17,7 @@ KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "steps_taken", "tokens", "usd",
     "per_task", "flagged", "flags", "problem_flagged", "problem_flags", "clean", "savings", "paid",
-    "benchmark", "score_sheet",
+    "benchmark", "score_sheet", "not_begun",
 ]  # fmt: skip
 
 
@@ -56,6 +57,14 @@ def test_table_of_several_runs_has_line_per_run(run):
     assert len(lines) == 4
     assert lines[2] == lines[3]
     assert len(sheets) == 2
+
+
+@pytest.mark.parametrize("table_format", [TableFormat.TABLE, TableFormat.MD])
+def test_tables_end_with_tasks_not_begun(run, table_format):
+    assert "not begun" not in render([run_statistics(run)], table_format)
+    RunRecords(run).write_environment({"tasks": ["2_2", "4_1", "4_2"]})
+    text = render([run_statistics(run)], table_format)
+    assert text.splitlines()[-1] == f"{run}: 2 of 7 tasks were not begun"
 
 
 def test_markdown_escapes_what_would_break_a_row(run):
