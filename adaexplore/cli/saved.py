@@ -16,7 +16,6 @@ from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files.atomic import locked, write_text
 from adaexplore.core.files.json_lines import JsonLines
-from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
@@ -194,8 +193,10 @@ def _kernels(found: Sequence[JudgedKernel]) -> _Table:
 
 
 def _sheet(level: int, verdicts: Sequence[Verdict]) -> _Table:
+    counted = [verdict for verdict in verdicts if not verdict.degenerate]
     bests = [Best().or_better(None, verdict) for verdict in verdicts]
-    clean = [Best() if best.flags else best for best in bests if DEGENERATE not in best.problem_flags]
-    ran = [verdict.status in RAN for verdict in verdicts]
-    counted = [each for each, best in zip(ran, bests, strict=True) if DEGENERATE not in best.problem_flags]
-    return sheet_table(f"KB level {level}, n={len(verdicts)}", score_sheet("KB", bests, clean, ran, counted))
+    clean = [Best() if verdict.suspect_flags else Best().or_better(None, verdict) for verdict in counted]
+    ran, clean_ran = ([verdict.status in RAN for verdict in each] for each in (verdicts, counted))
+    return sheet_table(
+        f"KB level {level}, n={len(verdicts)}", score_sheet("KB", bests, clean, ran, clean_ran)
+    )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adaexplore.core.flags import REJECT, SUSPECT, Flag, ProblemFlag, read_flags
+from adaexplore.core.flags import DEGENERATE, REJECT, SUSPECT, Flag, ProblemFlag, read_flags
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
@@ -179,6 +179,11 @@ class Verdict(BaseModel):
     def problem_flags(self) -> tuple[ProblemFlag, ...]:
         """Flags of the problem; they say nothing about the kernel."""
         return read_flags(self.metadata).problem
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether trivial answers pass the problem."""
+        return any(flag.id == DEGENERATE for flag in self.problem_flags)
 
     @property
     def other_gpus(self) -> dict[str, Verdict]:

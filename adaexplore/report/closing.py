@@ -95,8 +95,8 @@ def notes_on_best(result: TaskResult) -> list[str]:
             where = "" if clean.step is None else f" (step {clean.step})"
             other = f"the best without flags: {_best_text(clean)}{where}"
         notes.append(f"{result.key}: the best kernel is suspect ({', '.join(best.flags)}); {other}")
-    if best.problem_flags:
-        notes.append(f"{result.key}: the problem is flagged ({', '.join(best.problem_flags)})")
+    if result.problem_flags:
+        notes.append(f"{result.key}: the problem is flagged ({', '.join(result.problem_flags)})")
     if best.worst_workload:
         notes.append(f"{result.key}: the best kernel is too slow on {best.worst_workload}")
     return notes

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from adaexplore.core.flags import DEGENERATE
 from adaexplore.report.figures import gm10_log
 from adaexplore.report.statistics import run_results
 from adaexplore.report.task_result import TaskResult, total_usage
@@ -62,7 +61,8 @@ def compare(runs: Mapping[str, Sequence[Path]], steps: int | None = None) -> lis
         RecordError: a record cannot be read.
     """
     found = {name: [run_results(folder, steps) for folder in folders] for name, folders in runs.items()}
-    logs = {name: _logs(results) for name, results in found.items()}
+    left_out = {each.key for runs in found.values() for run in runs for each in run if each.degenerate}
+    logs = {name: _logs(results, left_out) for name, results in found.items()}
     first = next(iter(logs.values()))
     return [
         _compared(name, results, logs[name], None if logs[name] is first else first)
@@ -84,17 +84,14 @@ def comparison_table(compared: Sequence[Compared], width: int | None = None) -> 
     return wrapped(text_table(header, rows, width), width)
 
 
-def _logs(runs: Sequence[Sequence[TaskResult]]) -> Logs:
-    """Return the known figures: untimed kernels and degenerate problems have none."""
-    logs = {}
-    for place, results in enumerate(runs):
-        for result in results:
-            if DEGENERATE in result.clean.problem_flags or (
-                result.clean.correct and result.clean.speedup is None
-            ):
-                continue
-            logs[result.key, place] = gm10_log(result.clean.speedup)
-    return logs
+def _logs(runs: Sequence[Sequence[TaskResult]], left_out: Collection[str]) -> Logs:
+    """Return the known figures: untimed kernels and degenerate problems, ``left_out``, have none."""
+    return {
+        (result.key, place): gm10_log(result.clean.speedup)
+        for place, results in enumerate(runs)
+        for result in results
+        if result.key not in left_out and (result.clean.speedup is not None or not result.clean.correct)
+    }
 
 
 def _compared(name: str, runs: Sequence[Sequence[TaskResult]], logs: Logs, first: Logs | None) -> Compared:

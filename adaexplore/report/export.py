@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any
 
 from adaexplore.core.draft import DraftOutcome, Exchange
-from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.step import StepRecord
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.verdict import Status, Verdict
@@ -110,8 +109,7 @@ def _told(run: RunRecords, key: str) -> Iterator[Told]:
 
 
 def _good(verdict: Verdict, min_gain: float | None) -> bool:
-    degenerate = any(flag.id == DEGENERATE for flag in verdict.problem_flags)
-    if not verdict.correct or verdict.suspect_flags or degenerate:
+    if not verdict.correct or verdict.suspect_flags or verdict.degenerate:
         return False
     interval = verdict.speedup_interval
     return min_gain is None or (interval is not None and interval.low >= min_gain)

@@ -9,7 +9,6 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from adaexplore.core.errors import UsageError
-from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.figures import Metric, SpeedupFigures, mean, score_sheet, speedup_figures
@@ -92,7 +91,7 @@ class RunStatistics(SpeedupFigures, _OfARun):
         per_task: the tasks, in natural order.
         flagged: tasks whose best kernel carries suspect flags.
         flags: how many tasks carry each flag.
-        problem_flagged: correct tasks whose problem carries flags.
+        problem_flagged: tasks whose problem carries flags, solved or not.
         problem_flags: how many tasks carry each flag.
         clean: the same figures without kernels that carry suspect flags;
             tasks whose problem is degenerate are left out.
@@ -156,7 +155,7 @@ def statistics_of(
     firsts = [result.first_correct for result in results]
     usage = total_usage(result.usage for result in results)
     bests = [result.best for result in results]
-    counted = [result for result in results if DEGENERATE not in result.best.problem_flags]
+    counted = [result for result in results if not result.degenerate]
     clean = [result.clean for result in counted]
     called, clean_called = [result.ran for result in results], [result.ran for result in counted]
     return RunStatistics(
@@ -170,8 +169,8 @@ def statistics_of(
         per_task=tuple(_row(result) for result in results),
         flagged=sum(bool(best.flags) for best in bests),
         flags=ranked(Counter(flag for best in bests for flag in best.flags)),
-        problem_flagged=sum(bool(best.problem_flags) for best in bests),
-        problem_flags=ranked(Counter(flag for best in bests for flag in best.problem_flags)),
+        problem_flagged=sum(bool(result.problem_flags) for result in results),
+        problem_flags=ranked(Counter(flag for result in results for flag in result.problem_flags)),
         clean=speedup_figures(clean),
         savings=sum((result.savings for result in results), Savings()),
         paid=_paid(noted) if noted else None,
@@ -195,7 +194,7 @@ def _row(result: TaskResult) -> TaskStatistics:
         flags=result.best.flags,
         clean_speedup=result.clean.speedup,
         clean_step=result.clean.step,
-        problem_flags=result.best.problem_flags,
+        problem_flags=result.problem_flags,
         worst_workload=result.best.worst_workload,
         by_gpu={
             gpu: BestOnGpu(correct=best.correct, speedup=best.speedup, step=best.step)

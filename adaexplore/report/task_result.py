@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
+from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
@@ -118,6 +119,7 @@ class TaskResult:
         failure: why the task could not run.
         common_failure: the most frequent failure; None if no step failed or steps were not recorded.
         by_gpu: the best kernel on each GPU, by its name; empty unless several models were asked for.
+        problem_flags: ids of the problem's flags, of all verdicts on correct and failed kernels.
         begun: whether the task has a folder; the run stopped before its other tasks.
     """
 
@@ -133,7 +135,13 @@ class TaskResult:
     savings: Savings = field(default_factory=Savings)
     common_failure: CommonFailure | None = None
     by_gpu: Mapping[str, Best] = field(default_factory=dict)
+    problem_flags: tuple[str, ...] = ()
     begun: bool = True
+
+    @property
+    def degenerate(self) -> bool:
+        """Whether trivial answers pass the problem."""
+        return DEGENERATE in self.problem_flags
 
     @property
     def ran(self) -> bool:
@@ -176,6 +184,7 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
     steps = [step for step in records.summaries() if step.kind is not StepKind.DUMMY_ROOT]
     if not steps:
         return _without_steps(records, within)
+    problem_flags = _problem_flags(step.verdict for step in steps)  # also those found after ``within``
     steps = steps[:within]
     curve = tuple(_curve(steps))
     first = next((step for step in steps if step.outcome is not DraftOutcome.SEED), None)
@@ -192,7 +201,13 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         savings=count_savings(steps),
         common_failure=_common_failure(steps),
         by_gpu=_best_by_gpu(steps),
+        problem_flags=problem_flags,
     )
+
+
+def _problem_flags(verdicts: Iterable[Verdict | None]) -> tuple[str, ...]:
+    found = (flag.id for verdict in verdicts if verdict is not None for flag in verdict.problem_flags)
+    return tuple(dict.fromkeys(found))
 
 
 def _best_by_gpu(steps: Sequence[StepSummary]) -> dict[str, Best]:
@@ -257,5 +272,6 @@ def _without_steps(records: TaskRecords, within: int | None) -> TaskResult:
         usage=None if usable else Usage(),
         failure=records.failure(),
         clean=_best_clean([(None, best), (None, clean)]),
+        problem_flags=_problem_flags(recorded.values()),
         begun=records.folder.is_dir(),
     )

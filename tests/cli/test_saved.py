@@ -73,6 +73,18 @@ def test_table_has_kernels_and_figures_after_flags(saved: Path) -> None:
     assert all(line["metrics"]["metadata"]["status"] for line in lines)
 
 
+def test_failed_kernel_of_degenerate_problem_is_no_clean_figure(saved: Path) -> None:
+    def trivial(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any], dict[str, str]]:
+        if "matmul" not in body["custom_model_src"]:
+            return answer(path, body)
+        return 200, failed("wrong_value", max_difference=["1.0"], problem_flags=["degenerate_problem"]), {}
+
+    with JudgeServer(trivial) as server:
+        assert call(saved, server.url) == 0
+    rows = cells((saved.parent / "out/table.md").read_text())
+    assert rows[rows.index(["KB level 2, n=2", "value", "clean"]) + 2] == ["accuracy", "50.0%", "100.0%"]
+
+
 def test_failing_judge_loses_no_verdict(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def dies(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any], dict[str, str]]:
         return (400, {"detail": "no"}, {}) if "sum" in body["custom_model_src"] else answer(path, body)

@@ -18,9 +18,9 @@ WRONG = None
 
 
 class Found(NamedTuple):
-    """A correct candidate with what else the judge found."""
+    """A candidate with what else the judge found."""
 
-    speedup: float | str
+    speedup: float | str | None
     flags: dict[str, str] | None = None
     interval: tuple[float, float] | None = None
     problem_flags: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ def _metrics(found: float | str | Found | None) -> dict[str, Any]:
         metrics = _metrics(found.speedup)
         kernel = tuple(Flag(name, severity, "seen") for name, severity in (found.flags or {}).items())
         problem = tuple(ProblemFlag(name, "seen") for name in found.problem_flags)
-        metrics["metadata"] = flags_metadata(kernel, problem)
+        metrics["metadata"] |= flags_metadata(kernel, problem)
         if found.interval is not None:
             metrics["runtime_stats"] |= dict(zip(("ci_low", "ci_high"), found.interval, strict=True))
         return metrics

@@ -47,6 +47,20 @@ def test_failed_suspect_and_huge_speedups_follow_gm10(tmp_path: Path, write_task
     assert second.ratio == pytest.approx(math.sqrt(1.0 * 0.1))
 
 
+def test_degenerate_problems_make_no_pair(tmp_path: Path, write_task: Write) -> None:
+    trivial = ("degenerate_problem",)
+    for name, speedup in (("a", 2.0), ("b", 4.0)):
+        write_task(tmp_path / name, "1_1", [speedup])
+        write_task(tmp_path / name, "1_2", [speedup])
+    write_task(tmp_path / "a", "1_3", [Found(WRONG, problem_flags=trivial)])
+    write_task(tmp_path / "b", "1_3", [Found(9.0, {"decoy_kernel": "suspect"}, problem_flags=trivial)])
+    write_task(tmp_path / "a", "1_4", [Found(9.0, problem_flags=trivial)])
+    write_task(tmp_path / "b", "1_4", [WRONG])  # its only verdict came before the flag
+    first, second = compare({"a": [tmp_path / "a"], "b": [tmp_path / "b"]})
+    assert (first.gm10, second.gm10) == (pytest.approx(2.0), pytest.approx(4.0))
+    assert (second.ratio, second.pairs) == (pytest.approx(2.0), 2)
+
+
 def test_untimed_kernels_make_no_pair(tmp_path: Path, write_task: Write) -> None:
     write_task(tmp_path / "a", "1_1", [2.0])
     write_task(tmp_path / "b", "1_1", [INTERPRETED])

@@ -16,6 +16,7 @@ from adaexplore.records.run_records import RunRecords
 from adaexplore.report.statistics import run_statistics, statistics_of
 from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import Best, TaskResult
+from tests.report.conftest import WRONG, Found
 
 USAGE = {
     "input_tokens": 100,
@@ -226,6 +227,27 @@ def test_flags_of_problems_are_counted_apart(flagged_run):
     row = figures.per_task[3]
     assert (row.flags, row.problem_flags) == ((), ("degenerate_problem", "constant_inputs"))
     assert (row.clean_speedup, row.clean_step) == (900.0, 1)
+
+
+def test_degenerate_problems_leave_clean_figures_unsolved_too(tmp_path, write_task):
+    trivial = ("degenerate_problem",)
+    write_task(tmp_path, "1_1", [2.0])
+    write_task(tmp_path, "1_2", [WRONG, Found(WRONG, problem_flags=trivial)])
+    write_task(tmp_path, "1_3", [Found(9.0, {"decoy_kernel": "suspect"}, problem_flags=trivial)])
+    for within in (None, 1):
+        figures = run_statistics(tmp_path, within)
+        assert (figures.tasks, figures.clean.tasks, figures.clean.accuracy) == (3, 1, 1.0)
+        assert (figures.problem_flagged, figures.problem_flags) == (2, {"degenerate_problem": 2})
+        assert [row.problem_flags for row in figures.per_task] == [(), trivial, trivial]
+    assert ["tasks", "3", "1"] in [line.split() for line in render([figures], TableFormat.TABLE).splitlines()]
+
+
+def test_degenerate_problem_of_recorded_bests_is_known(tmp_path, metrics):
+    (tmp_path / "2_1").mkdir()
+    found = metrics(Found(WRONG, problem_flags=("degenerate_problem",)))
+    (tmp_path / "2_1" / "global_best_metrics_9.json").write_text(json.dumps(found))
+    figures = run_statistics(tmp_path)
+    assert (figures.tasks, figures.clean.tasks) == (1, 0)
 
 
 def test_records_of_before_give_the_same_figures(flagged_run, flagged_run_of_before):
