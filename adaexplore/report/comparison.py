@@ -10,7 +10,7 @@ from statistics import fmean
 
 from pydantic import BaseModel, ConfigDict
 
-from adaexplore.report.figures import gm10_log
+from adaexplore.report.figures import gm10_log, unmeasured
 from adaexplore.report.statistics import run_results
 from adaexplore.report.task_result import TaskResult, total_usage
 from adaexplore.report.text import text_table, wrapped
@@ -27,7 +27,8 @@ class Compared(BaseModel):
     Attributes:
         tasks: number of tasks in all runs.
         correct: tasks with a correct kernel without suspect flags.
-        gm10: geometric mean of their speedups, at most 10 each, a failed task counting as 0.1.
+        gm10: geometric mean of their speedups, at most 10 each, a failed task counting as 0.1; None if no
+            correct kernel was timed.
         usd: cost of the steps; None if a part of it is unknown.
         pairs: number of pairs of task and seed for which the first configuration has a figure too.
         ratio: geometric mean of speedup / the first configuration's speedup; None for the first and
@@ -85,13 +86,20 @@ def comparison_table(compared: Sequence[Compared], width: int | None = None) -> 
 
 
 def _logs(runs: Sequence[Sequence[TaskResult]], left_out: Collection[str]) -> Logs:
-    """Return the known figures: untimed kernels and degenerate problems, ``left_out``, have none."""
-    return {
-        (result.key, place): gm10_log(result.clean.speedup)
+    """Return the known figures: untimed kernels and degenerate problems, ``left_out``, have none.
+
+    If no correct kernel was timed, failed tasks have none either.
+    """
+    found = {
+        (result.key, place): result.clean
         for place, results in enumerate(runs)
         for result in results
-        if result.key not in left_out and (result.clean.speedup is not None or not result.clean.correct)
+        if result.key not in left_out
     }
+    if unmeasured(list(found.values())):
+        return {}
+    known = {key: best for key, best in found.items() if best.speedup is not None or not best.correct}
+    return {key: gm10_log(best.speedup) for key, best in known.items()}
 
 
 def _compared(name: str, runs: Sequence[Sequence[TaskResult]], logs: Logs, first: Logs | None) -> Compared:

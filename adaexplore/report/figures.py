@@ -153,14 +153,19 @@ def _published(
     }
 
 
+def unmeasured(bests: Sequence[Best]) -> bool:
+    """Return whether some kernels are correct but none was measured, so that no speedup is known."""
+    return any(best.correct for best in bests) and all(best.speedup is None for best in bests)
+
+
 def _known(bests: Sequence[Best]) -> list[float]:
     """Return the speedups of tasks that are correct and measured, 0 for failed ones.
 
     Correct tasks that were not measured are left out; without any measured correct task the result is empty.
     """
-    known = [best.speedup or 0.0 for best in bests if best.speedup is not None or not best.correct]
-    unmeasured = any(best.correct for best in bests) and all(best.speedup is None for best in bests)
-    return [] if unmeasured else known
+    if unmeasured(bests):
+        return []
+    return [best.speedup or 0.0 for best in bests if best.speedup is not None or not best.correct]
 
 
 def _workloads(best: Best) -> Sequence[float]:

@@ -69,6 +69,16 @@ def test_untimed_kernels_make_no_pair(tmp_path: Path, write_task: Write) -> None
     assert comparison_table(compared).splitlines()[-1].endswith(" -")
 
 
+def test_without_times_failures_make_no_figure(tmp_path: Path, write_task: Write) -> None:
+    for name, third in (("a", WRONG), ("b", INTERPRETED)):
+        write_task(tmp_path / name, "1_1", [INTERPRETED])
+        write_task(tmp_path / name, "1_2", [WRONG])
+        write_task(tmp_path / name, "1_3", [third])
+    first, second = compare({"a": [tmp_path / "a"], "b": [tmp_path / "b"]})
+    assert (first.correct, first.gm10) == (1, None)
+    assert (second.correct, second.gm10, second.ratio, second.pairs) == (2, None, None, 0)
+
+
 def test_the_table_names_the_first_configuration(runs: dict[str, list[Path]]) -> None:
     header, _, first, second = comparison_table(compare(runs)).splitlines()
     assert header.endswith("against a (95 %)")
