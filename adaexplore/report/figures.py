@@ -137,7 +137,8 @@ def _published(
     if benchmark in ("FIT", "MLSYS"):
         scored = [best for best in bests if best.sol_score is not None or not best.correct]
         scores = [best.sol_score or 0.0 for best in scored]
-        wins = [mean([float(speedup > 1) for speedup in _workloads(best)]) or 0.0 for best in bests]
+        known = [] if unmeasured(bests) else [best for best in bests if best.speedup or not best.correct]
+        wins = [mean([float(speedup > 1) for speedup in _workloads(best)]) or 0.0 for best in known]
         return {
             "passed": (figures.accuracy, True),
             "win@1": (mean(wins), True),

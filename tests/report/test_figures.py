@@ -63,6 +63,12 @@ def test_flashinfer_bench_counts_workloads_won() -> None:
     assert found["speedup"] == (pytest.approx(6**0.5), pytest.approx(4.0))
 
 
+def test_untimed_kernels_neither_win_nor_lose() -> None:
+    untimed = [correct(None), FAILED]
+    assert figures("FIT", untimed, 2 * [FAILED])["win@1"] == (None, 0.0)
+    assert figures("FIT", [correct(2.0), *untimed], 3 * [FAILED])["win@1"] == (0.5, 0.0)
+
+
 def test_sol_score_of_a_failed_task_is_zero() -> None:
     found = figures("FIT", [correct(1.2, sol=0.8), correct(1.0), FAILED], 3 * [FAILED])
     assert found["SOL score"] == (pytest.approx(0.4), None)
