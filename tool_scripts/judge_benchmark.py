@@ -31,7 +31,8 @@ from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.flags import REJECT, SUSPECT
 from adaexplore.core.verdict import Verdict
-from adaexplore.report.task_result import RAN
+from adaexplore.report.figures import is_plausible
+from adaexplore.report.task_result import calls_ran
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
 from tool_scripts.judge_bench.figure import share
@@ -42,8 +43,6 @@ from tool_scripts.script import script, show
 log = logging.getLogger(__name__)
 
 _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
-_PLAUSIBLE = (0.1, 10.0)
-"""TritonBench counts only speedups between these."""
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
@@ -102,16 +101,15 @@ def _judged(
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures: TritonBench's three, and stricter ones.
 
-    Call accuracy counts candidates that run. Execution accuracy compares the test's printed text, so if a
-    test prints nothing, each candidate that runs is right. Speedup is the mean ratio of summed times, over
-    plausible ratios. The stricter figures count right outputs, and kernels that the judge did not flag.
+    Call accuracy counts candidates whose calls all run. Execution accuracy compares the test's printed text,
+    so if a test prints nothing, each candidate that runs is right. Speedup is the mean ratio of summed times,
+    over plausible ratios. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
-    called = [line for line in lines if line["status"] in RAN]
+    called = [line for line in lines if "metrics" in line and _ran(line)]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
     right = [line for line in lines if line.get("correct")]
     sound = [line for line in right if not line["flags"]]
-    ratios = [ratio for line in executed if (ratio := _ratio(line)) is not None]
-    plausible = [ratio for ratio in ratios if _PLAUSIBLE[0] < ratio < _PLAUSIBLE[1]]
+    plausible = [ratio for line in executed if is_plausible(ratio := _ratio(line))]
     speedups = [line["speedup"] for line in sound if line["speedup"]]
     total = len(lines)
     return {
@@ -130,6 +128,10 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if line["status"] == "error" or (line["candidate"] == "reference" and not line.get("correct"))
         },
     }
+
+
+def _ran(line: Mapping[str, Any]) -> bool:
+    return calls_ran(line["status"], line["metrics"]["metadata"])
 
 
 def _ratio(line: Mapping[str, Any]) -> float | None:

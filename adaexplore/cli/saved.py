@@ -24,7 +24,7 @@ from adaexplore.report.categories import Judged, by_category, category_table
 from adaexplore.report.closing import verdict_text
 from adaexplore.report.figures import score_sheet
 from adaexplore.report.tables import markdown_table, sheet_table
-from adaexplore.report.task_result import RAN, Best
+from adaexplore.report.task_result import Best, calls_ran
 from adaexplore.report.text import NONE, text_table
 from adaexplore.run.batch import run_batch
 from adaexplore.settings.config import RunConfig
@@ -196,7 +196,9 @@ def _sheet(level: int, verdicts: Sequence[Verdict]) -> _Table:
     counted = [verdict for verdict in verdicts if not verdict.degenerate]
     bests = [Best().or_better(None, verdict) for verdict in verdicts]
     clean = [Best() if verdict.suspect_flags else Best().or_better(None, verdict) for verdict in counted]
-    ran, clean_ran = ([verdict.status in RAN for verdict in each] for each in (verdicts, counted))
+    ran, clean_ran = (
+        [calls_ran(verdict.status, verdict.metadata) for verdict in each] for each in (verdicts, counted)
+    )
     return sheet_table(
         f"KB level {level}, n={len(verdicts)}", score_sheet("KB", bests, clean, ran, clean_ran)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from typing import TypeGuard
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +19,10 @@ FAILED_IN_GM = 0.1
 
 KERNELBENCH_THRESHOLDS = (0.0, 0.5, 0.8, 1.0, 1.5, 2.0)
 """Thresholds of KernelBench's fast_p: the share of tasks with a correct kernel that is faster."""
+
+
+_PLAUSIBLE = (0.1, 10.0)
+"""TritonBench counts only speedups between these."""
 
 
 class SpeedupFigures(BaseModel):
@@ -95,6 +100,11 @@ def gm10(speedups: Sequence[float | None]) -> float | None:
     return None if log is None else math.exp(log)
 
 
+def is_plausible(speedup: float | None) -> TypeGuard[float]:
+    """Return whether TritonBench counts a speedup."""
+    return speedup is not None and _PLAUSIBLE[0] < speedup < _PLAUSIBLE[1]
+
+
 def fast(threshold: float, bests: Sequence[Best]) -> float | None:
     """Return the share of tasks whose kernel is correct and faster than ``threshold`` times the reference."""
     return mean([float(speedup > threshold) for speedup in _known(bests)])
@@ -113,7 +123,7 @@ def score_sheet(
         benchmark: name as in ``test_source``; unknown ones have KernelBench's figures.
         bests: the best kernel of each task.
         clean: the best kernel without suspect flags of each task that counts after flags.
-        called: whether a kernel of the task ran to completion.
+        called: whether all calls of a kernel of the task ran to completion.
         clean_called: the same for each task that counts after flags.
     """
     before, after = _published(benchmark, bests, called), _published(benchmark, clean, clean_called)
@@ -132,7 +142,7 @@ def _published(
         return {
             "call accuracy": (mean([float(each) for each in called]), True),
             "execution accuracy": (figures.accuracy, True),
-            "speedup": (mean([best.speedup for best in bests if best.speedup is not None]), False),
+            "speedup": (mean([best.speedup for best in bests if is_plausible(best.speedup)]), False),
         }
     if benchmark in ("FIT", "MLSYS"):
         scored = [best for best in bests if best.sol_score is not None or not best.correct]

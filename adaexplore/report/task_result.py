@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
@@ -13,6 +14,7 @@ from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
+from adaexplore.core.workloads import read_workloads
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings
@@ -21,7 +23,7 @@ RAN = (
     Status.PASSED, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_VALUE, Status.NONFINITE,
     Status.NONDETERMINISTIC, Status.INTEGRITY,
 )  # fmt: skip
-"""Statuses of candidates whose call ran to completion."""
+"""Statuses of calls that ran to completion."""
 _FIRST_GPU = "first GPU"
 
 
@@ -120,6 +122,7 @@ class TaskResult:
         common_failure: the most frequent failure; None if no step failed or steps were not recorded.
         by_gpu: the best kernel on each GPU, by its name; empty unless several models were asked for.
         problem_flags: ids of the problem's flags, of all verdicts on correct and failed kernels.
+        ran: whether all calls of a candidate ran to completion, with a right or a wrong result.
         begun: whether the task has a folder; the run stopped before its other tasks.
     """
 
@@ -136,6 +139,7 @@ class TaskResult:
     common_failure: CommonFailure | None = None
     by_gpu: Mapping[str, Best] = field(default_factory=dict)
     problem_flags: tuple[str, ...] = ()
+    ran: bool = False
     begun: bool = True
 
     @property
@@ -143,10 +147,11 @@ class TaskResult:
         """Whether trivial answers pass the problem."""
         return DEGENERATE in self.problem_flags
 
-    @property
-    def ran(self) -> bool:
-        """Whether a call of a candidate ran to completion, with a right or a wrong result."""
-        return self.best.correct or any(self.statuses[status] for status in RAN)
+
+def calls_ran(status: str, metadata: Mapping[str, Any]) -> bool:
+    """Return whether all calls of a candidate that were checked ran to completion: see its ``workloads``."""
+    calls = [each.status for each in read_workloads(metadata) if each.status != Status.NOT_CHECKED]
+    return all(each in RAN for each in (status, *calls))
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -202,7 +207,12 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         common_failure=_common_failure(steps),
         by_gpu=_best_by_gpu(steps),
         problem_flags=problem_flags,
+        ran=_ran(step.verdict for step in steps),
     )
+
+
+def _ran(verdicts: Iterable[Verdict | None]) -> bool:
+    return any(each is not None and calls_ran(each.status, each.metadata) for each in verdicts)
 
 
 def _problem_flags(verdicts: Iterable[Verdict | None]) -> tuple[str, ...]:
@@ -273,5 +283,6 @@ def _without_steps(records: TaskRecords, within: int | None) -> TaskResult:
         failure=records.failure(),
         clean=_best_clean([(None, best), (None, clean)]),
         problem_flags=_problem_flags(recorded.values()),
+        ran=_ran([best]),
         begun=records.folder.is_dir(),
     )

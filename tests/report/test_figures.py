@@ -10,6 +10,7 @@ from adaexplore.report.figures import score_sheet
 from adaexplore.report.statistics import run_statistics
 from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import Best
+from tests.report.conftest import WRONG
 
 FAILED = Best()
 
@@ -40,6 +41,29 @@ def test_tritonbench_counts_calls_apart_from_results() -> None:
     assert found == {
         "call accuracy": (0.75, 0.75), "execution accuracy": (0.5, 0.25), "speedup": (3.0, 2.0),
     }  # fmt: skip
+
+
+def test_tritonbench_leaves_out_implausible_speedups() -> None:
+    bests = [correct(2.0), correct(4.0), correct(10.0), correct(500.0), correct(0.1), FAILED]
+    assert figures("TBG", bests, 6 * [FAILED])["speedup"] == (3.0, None)
+
+
+@pytest.mark.parametrize(
+    ("calls", "accuracy"),
+    [
+        (("wrong_value", "launch"), 0.0),
+        (("wrong_value", "not_checked"), 1.0),
+        (("wrong_value", "passed"), 1.0),
+    ],
+)
+def test_call_accuracy_needs_every_checked_call(tmp_path, write_task, metrics, calls, accuracy) -> None:
+    write_task(tmp_path, "1_1", [WRONG])
+    (tmp_path / "config.yaml").write_text("test_source: TBG\n")
+    entry = {"name": "call", "weight": 1.0, "hidden": False, "correctness": False}
+    found = metrics(WRONG)
+    found["metadata"]["workloads"] = [{**entry, "status": status} for status in calls]
+    (tmp_path / "1_1" / "step_1_metrics.json").write_text(json.dumps(found))
+    assert run_statistics(tmp_path).score_sheet[0].value == accuracy
 
 
 def test_degenerate_tasks_leave_clean_call_accuracy(run, metrics) -> None:

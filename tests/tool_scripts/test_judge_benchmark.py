@@ -39,6 +39,14 @@ def test_silent_tests_accept_every_running_candidate() -> None:
     assert found["exceptions"] == {"b": "wrong_value", "c": "wrong_value", "d": "launch", "e": "no test"}
 
 
+def test_call_accuracy_needs_every_call() -> None:
+    entry = {"name": "call", "weight": 1.0, "hidden": False, "correctness": False}
+    calls = [{**entry, "status": status} for status in ("wrong_value", "launch")]
+    assert (
+        summary([line("a", "wrong_value", metrics={"metadata": {"workloads": calls}})])["call_accuracy"] == 0
+    )
+
+
 def test_stricter_figures_leave_flagged_kernels_out() -> None:
     timed = [{"gpu_ms": 1.0, "baseline_gpu_ms": 1.0}, {"gpu_ms": 1.0, "baseline_gpu_ms": 5.0}]
     found = summary(
