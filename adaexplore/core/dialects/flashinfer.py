@@ -34,10 +34,12 @@ _PYTHON = {"python", "triton", "pytorch"}
 def definitions(root: Path) -> dict[str, Path]:
     """Return the definitions below ``root``, by name: of a trace set, or of folders with one each.
 
+    Folders without workloads are left out, because nothing can be judged on them.
     A second folder with the same name is named by its whole path.
     """
     found = {path.stem: path for path in sorted(root.glob("definitions/**/*.json"))}
-    for path in [] if found else sorted(root.rglob(SOL_FILE)):
+    folders = [] if found else sorted(root.rglob(SOL_FILE))
+    for path in (each for each in folders if _workload_file(each, root).is_file()):
         name = path.parent.name
         found["__".join(path.parent.relative_to(root).parts) if name in found else name] = path
     return found

@@ -131,6 +131,14 @@ def test_second_folder_of_one_name_keeps_its_path(tmp_path: Path) -> None:
     assert list(flashinfer.definitions(tmp_path)) == ["scaled", "b__scaled"]
 
 
+def test_folders_without_workloads_are_left_out(tmp_path: Path) -> None:
+    path = sol(tmp_path)
+    empty = tmp_path / "a_empty"
+    empty.mkdir()
+    (empty / "definition.json").write_text(path.read_text())
+    assert flashinfer.definitions(tmp_path) == {"scaled": path}
+
+
 def stored(folder: Path, *values: int) -> dict[str, Any]:
     """Write a file with a tensor; return a workload that takes its index from it."""
     count = len(values)
