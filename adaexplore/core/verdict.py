@@ -229,10 +229,14 @@ class Verdict(BaseModel):
         metadata = dict(data.get("metadata") or {})
         named = metadata.pop("status", None)
         status = Status(named) if named else _status_of_release(compiled, correct, metadata)
+        for told in dict(metadata.get(_OTHER_GPUS) or {}).values():
+            cls.from_metrics(told)
         if status is not Status.PASSED:
             return cls(status=status, metadata=metadata)
         runtime = float(data.get("runtime", -1.0))
         stats = dict(data.get("runtime_stats") or {})
+        if not isinstance(stats.get("fast_p"), int | float | None):
+            raise TypeError("fast_p is not a number")
         return cls(
             status=status,
             metadata=metadata,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from adaexplore.core.errors import RecordError, StorageError
-from adaexplore.records import layout
+from adaexplore.records import layout, metrics
 from adaexplore.records.run_records import RunRecords
 
 _SUFFIX = ".damaged"
@@ -51,6 +52,8 @@ def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
     yield run.folder / layout.ENVIRONMENT, run.planned
     yield run.folder / layout.JUDGE_ENVIRONMENT, run.judge_environment
     for records in map(run.task, run.tasks()):
+        for path in sorted(records.folder.glob("*_metrics*.json")):
+            yield path, partial(metrics.read_verdict, path)
         yield records.folder / layout.REFERENCE_FACTS, records.reference_facts
         yield records.folder / layout.RULES, records.rules
         yield records.folder / layout.PLANS, records.plans

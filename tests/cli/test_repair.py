@@ -28,6 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
+WRONG_TYPE = '{"compiled": true, "correctness": true, "metadata": {}, "runtime_stats": {"fast_p": [2]}}'
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "step_2_metrics.json": lambda path: path.write_bytes(path.read_bytes()[:40]),
     "step_3_log.json": lambda path: path.write_text('{"node_id": 7}'),
@@ -36,6 +37,8 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "step_4_usage.json": lambda path: path.write_text("{"),
     "rules.json": lambda path: path.write_text("["),
     "../environment.json": lambda path: path.write_text(""),
+    "step_1_metrics.json": lambda path: path.write_text(WRONG_TYPE),
+    "global_best_metrics_4.json": lambda path: path.write_text(WRONG_TYPE),
 }
 
 
@@ -81,6 +84,16 @@ def test_json_of_wrong_shape_is_set_aside(
     assert main(["repair", str(tmp_path / "run")]) == 0
     assert f"{path} renamed" in capsys.readouterr().out
     assert main(command) == 0
+
+
+@pytest.mark.parametrize("words", [["stats"], ["show"]])
+def test_metrics_of_wrong_type_are_reported_as_damaged(
+    words: list[str], command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(command)
+    (tmp_path / "run" / "0_2_row_sum" / "step_2_metrics.json").write_text(WRONG_TYPE)
+    assert main([*words, str(tmp_path / "run")]) == 2
+    assert "step_2_metrics.json is damaged" in capsys.readouterr().err
 
 
 def test_damage_is_reported_without_addresses(tmp_path: Path) -> None:

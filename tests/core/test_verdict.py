@@ -53,6 +53,21 @@ def test_verdict_of_earlier_judge_has_no_new_fields() -> None:
     assert (verdict.tier, verdict.speedup_interval, verdict.flags) == (None, None, ())
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"runtime_stats": {"fast_p": [2.0]}},
+        {"runtime_stats": {"fast_p": "fast"}},
+        {"metadata": {"status": "passed", "other_gpus": {"H100": {}}}},
+        {"metadata": {"status": "compile", "other_gpus": ["H100"]}},
+        {"metadata": {"status": "passed", "other_gpus": {"H100": [1]}}},
+    ],
+)
+def test_figures_of_wrong_type_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises((KeyError, TypeError, ValueError)):
+        Verdict.from_metrics(FLAGGED | wrong)
+
+
 def test_a_flag_without_evidence_is_suspect() -> None:
     verdict = Verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
     assert verdict.suspect_flags == (Flag("something_new", "suspect", ""),)
