@@ -46,10 +46,11 @@ def run(args: argparse.Namespace) -> int:
     server = () if args.export else ("fastapi", "uvicorn")
     need_packages("the view", "view", "jinja2", "pygments", *server)
     from adaexplore.view.pages import Memory, Shown
-    from adaexplore.view.sources import Watcher, default_runs, judge_queue, open_source, read_all
+    from adaexplore.view.sources import Watcher, default_sources, judge_queue, open_source, read_all
     from skill_memory.store import read_rules
 
-    sources = [open_source(path) for path in args.runs or default_runs(Path("outputs"))]
+    named = [open_source(path) for path in args.runs]
+    sources = named or default_sources(Path("outputs"))
 
     def memory() -> Memory:
         return tuple((str(path), tuple(read_rules(path))) for path in args.memory)

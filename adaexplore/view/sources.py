@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import httpx
 
 from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.records import layout
 from adaexplore.view.model import Details, RunView
 from adaexplore.view.pages import Memory, Shown
 from adaexplore.view.run_folder import RunFolder
@@ -20,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
 _ASK_JUDGE_EVERY = 4
+_DEPTH = 4
+"""Folders below ``outputs`` that are searched: ``adaexplore compare`` writes ``outputs/OUT/NAME/seed-N``."""
 
 
 class Source(Protocol):
@@ -95,13 +99,30 @@ def judge_queue(url: str, token: str | None) -> str:
     return f"Judge at {url}: {queued} waiting, {working} being judged"
 
 
-def default_runs(folder: Path) -> list[Path]:
-    """Return the runs below ``folder``, the newest first.
+def default_sources(folder: Path) -> list[Source]:
+    """Open the runs below ``folder``, the newest first; warn of those that cannot be opened.
 
     Raises:
         RecordError: there are none.
     """
-    found = sorted(folder.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
+    configs = sorted(_configs(folder), key=lambda path: path.stat().st_mtime, reverse=True)
+    found = []
+    for path in configs:
+        try:
+            found.append(open_source(path.parent))
+        except RecordError as error:
+            logger.warning("%s is left out: %s", path.parent, error)
     if not found:
         raise RecordError(f"no run is below {folder}; name a run's save_path")
-    return [path.parent for path in found]
+    return found
+
+
+def _configs(folder: Path) -> Iterator[Path]:
+    """Yield the configurations of the runs at most ``_DEPTH`` folders below ``folder``."""
+    for name, below, _ in os.walk(folder):
+        depth, config = len(Path(name).relative_to(folder).parts), Path(name) / layout.CONFIG
+        is_run = depth > 0 and config.is_file()
+        if is_run:
+            yield config
+        if is_run or depth == _DEPTH:
+            below.clear()

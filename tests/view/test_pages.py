@@ -317,6 +317,20 @@ def test_view_shows_all_runs_in_outputs_by_default(tmp_path, monkeypatch, capsys
     assert "mine" in (tmp_path / "out.html").read_text()
 
 
+def test_default_list_finds_deep_runs_and_leaves_out_odd_folders(tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    odd = tmp_path / "outputs" / "odd"
+    odd.mkdir(parents=True)
+    (odd / "config.yaml").write_text("level: 1\n")
+    (odd / "step_1_metrics.json").write_text("{}")
+    assert main(["view", "--export", "out.html"]) == 2
+    write_run(tmp_path / "outputs" / "comparison" / "mine" / "seed-7", 1, 1)
+    assert main(["view", "--export", "out.html"]) == 0
+    assert "seed-7" in (tmp_path / "out.html").read_text()
+    assert "outputs/odd is left out: outputs/odd is one task's folder" in caplog.text
+    assert main(["view", "outputs/odd", "--export", "out.html"]) == 2
+
+
 def test_a_port_in_use_is_named(tmp_path, capsys):
     run = write_run(tmp_path / "run", 1, 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
