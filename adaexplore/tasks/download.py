@@ -55,7 +55,10 @@ def install(
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise StorageError(_by_hand(name, dataset, error)) from error
         except OSError as error:
-            what = f"cannot write {error.filename or into}: {error.strerror or error}"
+            path, why = error.filename or into, error.strerror or error
+            if isinstance(error, shutil.Error):  # of many files
+                _, path, why = error.args[0][0]
+            what = f"cannot write {path}: {why}"
             raise StorageError(f"{what}; free space or name another folder with --into") from error
 
 
@@ -99,12 +102,25 @@ def _copied(dataset: Dataset, wanted: Collection[str], checkout: Path, tree: Pat
         raise UsageError(f"{checkout} holds none of {names}; name a checkout of {dataset.repository}")
     shutil.rmtree(tree, ignore_errors=True)
     for part in found:
+        _refuse_unreadable(source / part)
         (tree / part).parent.mkdir(parents=True, exist_ok=True)
         if (source / part).is_dir():
-            shutil.copytree(source / part, tree / part, ignore=shutil.ignore_patterns("__pycache__"))
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(source / part, tree / part, symlinks=True, ignore=ignored)
         else:
             shutil.copyfile(source / part, tree / part)
     return found
+
+
+def _refuse_unreadable(part: Path) -> None:
+    for path in (part, *sorted(part.rglob("*"))):
+        if not os.access(path, os.R_OK):
+            why = "its target is missing" if os.path.islink(path) else "permission denied"
+        elif not path.is_file() and not path.is_dir():
+            why = "it is no plain file"
+        else:
+            continue
+        raise UsageError(f"cannot read {path}: {why}; name a complete checkout")
 
 
 def _fetch(client: httpx.Client, url: str, path: Path) -> None:

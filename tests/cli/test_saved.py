@@ -73,7 +73,7 @@ def test_table_has_kernels_and_figures_after_flags(saved: Path) -> None:
     assert all(line["metrics"]["metadata"]["status"] for line in lines)
 
 
-def test_failed_kernel_of_degenerate_problem_is_no_clean_figure(saved: Path) -> None:
+def test_failed_degenerate_problem_is_no_clean_figure(saved: Path) -> None:
     def trivial(path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any], dict[str, str]]:
         if "matmul" not in body["custom_model_src"]:
             return answer(path, body)

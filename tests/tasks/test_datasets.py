@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import http.server
 import io
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -159,6 +162,47 @@ def test_checkout_of_another_revision_is_refused(
     assert installed(tmp_path) == {}
     assert call("download", tmp_path, "bench", "--from", str(tmp_path)) == 2
     assert "holds none of level1, level2" in capsys.readouterr().err
+
+
+def test_unreadable_file_of_a_checkout_is_named(
+    tmp_path: Path, checkout: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    catalogue(tmp_path, checkout)
+    odd = checkout / "KernelBench/level1/odd.py"
+    for make, why in (
+        (lambda: odd.symlink_to("none"), "target is missing"),
+        (lambda: os.mkfifo(odd), "no plain"),
+    ):
+        make()
+        assert call("download", tmp_path, "bench", "--from", str(checkout)) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.startswith(f"adaexplore: cannot read {odd}: it")
+        assert why in line
+        assert line.endswith("; name a complete checkout")
+        odd.unlink()
+    assert installed(tmp_path) == {}
+
+
+def test_links_of_a_checkout_stay_links(tmp_path: Path, checkout: Path) -> None:
+    catalogue(tmp_path, checkout)
+    (checkout / "KernelBench/level1/loop").symlink_to(".")
+    assert call("download", tmp_path, "bench", "--from", str(checkout)) == 0
+    assert os.readlink(tmp_path / "data/Bench/level1/loop") == "."
+
+
+def test_copy_onto_full_disk_names_one_file(
+    tmp_path: Path, checkout: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: str, target: str, **_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", source, None, target)
+
+    catalogue(tmp_path, checkout)
+    monkeypatch.setattr(shutil, "copyfile", full)
+    assert call("download", tmp_path, "bench", "--from", str(checkout)) == 5
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"adaexplore: cannot write {tmp_path}/data/.downloads/")
+    assert "No space left" in line
+    assert "[(" not in line
 
 
 def test_changed_copy_is_found_and_never_replaced(

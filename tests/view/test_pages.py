@@ -317,7 +317,7 @@ def test_view_shows_all_runs_in_outputs_by_default(tmp_path, monkeypatch, capsys
     assert "mine" in (tmp_path / "out.html").read_text()
 
 
-def test_default_list_finds_deep_runs_and_leaves_out_odd_folders(tmp_path, monkeypatch, caplog):
+def test_default_list_finds_deep_runs_despite_odd_folders(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     odd = tmp_path / "outputs" / "odd"
     odd.mkdir(parents=True)
