@@ -88,12 +88,15 @@ def open_benchmark(
     """Find a benchmark's tasks: in the folder of its variable, else in ``given``, else below ``datasets``.
 
     Raises:
-        TaskError: there is no such folder or it holds no tasks.
+        TaskError: there is no such folder, it holds no tasks, or its home directory is unknown.
     """
     variable = VARIABLES[source]
     named = variables.get(variable, "").strip() or given
     if named:
-        root = Path(named).expanduser()
+        try:
+            root = Path(named).expanduser()
+        except RuntimeError as error:
+            raise TaskError(f"{named} starts with an unknown home directory; write the path out") from error
     else:
         places = [root / folder for root in datasets for folder in _FOLDERS[source]]
         root = next((place for place in places if place.is_dir()), places[0])

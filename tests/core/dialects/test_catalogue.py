@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.core.dialects.catalogue import open_benchmark, source_of
+from adaexplore.core.dialects.catalogue import VARIABLES, Source, open_benchmark, source_of
 from adaexplore.core.errors import TaskError
 
 FILE = "def {name}(x):\n    return x\n" + "#" * 146 + "\nprint({name}(1))\n"
@@ -54,6 +54,12 @@ def test_benchmark_is_found_in_data_sets_by_default(folder: Path) -> None:
     (inside / "tritonbench-t" / "mul.py").write_text(FILE.format(name="mul"))
     none = folder.parent / "none"  # the first folder lacks this benchmark
     assert list(open_benchmark("TBT", {}, datasets=(none, inside)).paths) == ["mul"]
+
+
+@pytest.mark.parametrize("source", ["TBG", "FIT"])
+def test_unknown_home_directory_is_named(source: Source) -> None:
+    with pytest.raises(TaskError, match="~nouser/x starts with an unknown home directory"):
+        open_benchmark(source, {VARIABLES[source]: "~nouser/x"})
 
 
 def test_folder_without_tasks_says_what_to_set(tmp_path: Path) -> None:
