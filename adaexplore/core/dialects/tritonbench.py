@@ -52,10 +52,12 @@ def read(text: str, path: Path) -> File:
     gold, mark, test = text.partition(_MARK)
     if not mark:
         raise TaskError(f"{path}: no line of {len(_MARK)} '#' between implementation and test")
+    before = gold.count("\n")
     try:
-        defined, body = _bound(parse(gold)), parse(test)
+        defined, body = _bound(parse(gold)), parse("\n" * before + test)  # errors name the file's line
     except (SyntaxError, ValueError) as error:
         raise TaskError(f"{path}: not valid Python: {error}") from error
+    ast.increment_lineno(body, -before)
     functions = tuple(sorted(_called(body) & defined))
     if not functions:
         raise TaskError(f"{path}: its test calls no function that the file defines")

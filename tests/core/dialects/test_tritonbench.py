@@ -199,6 +199,11 @@ def test_file_that_cannot_be_used_is_named(text: str, said: str) -> None:
         tritonbench.problem_source(text, PATH)
 
 
+def test_syntax_error_in_test_has_its_line() -> None:
+    with pytest.raises(TaskError, match=r"own_file.py: not valid Python: .*line 5\)"):
+        tritonbench.problem_source(f"def f():\n    ...\n{LINE}\nf()\nf f\n", PATH)
+
+
 def test_test_that_calls_nothing_says_so() -> None:
     source = tritonbench.problem_source(f"def f(): ...\n{LINE}\nif not f:\n    f()\n", PATH)
     with pytest.raises(RuntimeError, match="calls nothing"):
