@@ -91,6 +91,8 @@ def main(argv: list[str] | None = None) -> int:
         host, port = bind_address()
         host = options.host or host
         port = port if options.port is None else options.port
+        if not 0 <= port <= 65535:
+            raise ConfigError(f"--port is {port}; set it to 0..65535")
         if settings.token is None and not settings.clients and not is_loopback(host):
             raise ConfigError(
                 f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
@@ -108,7 +110,7 @@ def main(argv: list[str] | None = None) -> int:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((host, port))
-            except (OSError, OverflowError) as error:
+            except OSError as error:
                 text = f"cannot listen on {host}:{port} ({error}); choose another --port"
                 raise AdaExploreError(text) from error
             config = uvicorn.Config(

@@ -54,6 +54,15 @@ def test_unknown_log_settings_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_impossible_port_is_wrong_input() -> None:
+    command = [*COMMAND[:-1], "99999999"]
+    done = subprocess.run(command, env=judge_environment(), capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("--port is 99999999; set it to 0..65535")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"no database", None])
 def test_unusable_state_exits_with_one_error(content: bytes | None, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
