@@ -20,6 +20,7 @@ from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Steering
 from adaexplore.records.step_reader import StepReader
 from adaexplore.records.task_records import PROFILE
+from adaexplore.report.closing import not_begun_text
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
 from skill_memory.signature import signature_of
@@ -87,7 +88,7 @@ class RunFolder:
             running=RunRecords(self._root).is_written(),
             steering=self._steering(),
             loading=loading,
-            notes=self._notes,
+            notes=(*self._notes, *self._not_begun()),
         )
         if view != self._view:
             self._view = view
@@ -188,6 +189,13 @@ class RunFolder:
             fault = _reason(error)
             return step + 1, Node(step, 0, None, (), UNREADABLE, Best(), Best(), None, fault)
         return state.total_nodes, node
+
+    def _not_begun(self) -> list[str]:
+        """Return a line that counts the tasks that the run was given and has no folder of; empty if none."""
+        records = RunRecords(self._root)
+        planned = self._attempt(records.planned, [], self._root / layout.ENVIRONMENT) or []
+        count = len(planned) - len(self._tasks)
+        return [f"{not_begun_text(count, len(planned))}; the figures are of the others"] if count > 0 else []
 
     def _rules(self, folder: Path) -> frozenset[str]:
         read = RunRecords(self._root).task(folder.name).rules

@@ -331,6 +331,16 @@ def test_default_list_finds_deep_runs_despite_odd_folders(tmp_path, monkeypatch,
     assert main(["view", "outputs/odd", "--export", "out.html"]) == 2
 
 
+def test_tasks_that_were_not_begun_are_noted(tmp_path):
+    run = write_run(tmp_path / "run", 2, 1)
+    assert read_all([open_source(run)])[0].notes == ()
+    begun = RunRecords(run).tasks()
+    RunRecords(run).write_environment({"tasks": [*begun, "9_9"]})
+    assert read_all([open_source(run)])[0].notes == (
+        "1 of 3 tasks was not begun; the figures are of the others",
+    )
+
+
 def test_a_port_in_use_is_named(tmp_path, capsys):
     run = write_run(tmp_path / "run", 1, 1)
     with socket.create_server(("127.0.0.1", 0)) as taken:
