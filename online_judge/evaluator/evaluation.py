@@ -296,7 +296,7 @@ class Evaluation(CandidateJob):
         trials = self._request.num_perf_trials
         cores = tuple(self._spec.timing_cores)
         best = self._request.best_so_far if self._job.recorded_ms is None else None
-        again = True
+        again, drawn = True, False
         while again:
             timing = InterleavedTiming(
                 self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0, unwritten
@@ -310,7 +310,8 @@ class Evaluation(CandidateJob):
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 timing.audit(outcome)
-                again = self._looks_wrong(outcome) and setup.pool.keep_structure()
+                again = not drawn and self._needs_draws(outcome, setup) and setup.draw_anew()
+                drawn |= again
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             extra = copy_extra_ms(expected, strides, stopwatch)
@@ -329,15 +330,25 @@ class Evaluation(CandidateJob):
             hardware=self._job.hardware,
         )
 
-    def _looks_wrong(self, outcome: Outcome) -> bool:
-        """Return True if timed outputs are wrong, though those of checked calls are right.
+    def _needs_draws(self, outcome: Outcome, setup: TimingSetup) -> bool:
+        """Return True if timed outputs are wrong because mixed contents lack a structure, such as symmetry.
 
-        It cheats, or it needs a structure of inputs, such as symmetry, that mixed contents lack.
+        Then outputs of a checked call on such contents are wrong too; else only timed calls are, a cheat.
         """
         wrong = {type(each) for each in outcome.observations}
-        if wrong & {noted.TimedOutputWrong, noted.TimedOutputLate}:
-            self._check_again()
-        return noted.TimedOutputWrong in wrong and noted.TimedOutputLate not in wrong
+        if not wrong & {noted.TimedOutputWrong, noted.TimedOutputLate}:
+            return False
+        self._check_again()
+        mixed = setup.pool.copy_of(0)
+        if noted.TimedOutputLate in wrong or mixed is None:
+            return False
+        try:
+            self._trials.call(self._name("mixed"), mixed)
+        except WrongValues as failed:
+            self._trials.put_back()
+            self._observations.append(noted.VariantFailed(variant="mixed", ending=failed.ending))
+            return True
+        return False
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """Time the baseline without the candidate, where it was slower beside it than before."""

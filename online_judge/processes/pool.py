@@ -173,10 +173,11 @@ class Pool:
 
     def _start_in_two_attempts(self, build_dir: str | None) -> ProcessHandle:
         try:
-            return self._start(build_dir)
-        except (ForkServerLost, StartFailed) as error:
-            log.error("%s: the start of a process is tried again", error)
-            return self._start(build_dir)
+            try:
+                return self._start(build_dir)
+            except (ForkServerLost, StartFailed) as error:
+                log.error("%s: the start of a process is tried again", error)
+                return self._start(build_dir)
         except OSError as error:
             raise JudgeError(f"the judge cannot start a process: {error}") from error
 

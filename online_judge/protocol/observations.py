@@ -74,10 +74,10 @@ class EqualCallsDiffer(Fact):
 
 
 class VariantFailed(Fact):
-    """A call with inputs of another distribution failed."""
+    """A call with inputs of another distribution failed; ``mixed`` ones are those of the timing."""
 
     kind: Literal["variant_failed"] = "variant_failed"
-    variant: Literal["scaled", "shifted", "tied"]
+    variant: Literal["scaled", "shifted", "tied", "mixed"]
     ending: Ending  # how it failed
 
 

@@ -26,9 +26,10 @@ class Group:
     """Slots that serve one queue, and its jobs.
 
     Clients take turns. A job's turn is one more than the highest turn among its client's waiting jobs of the
-    same priority; if the client has none, one more than the turn that is being served. So the first job of a
-    new client goes before the backlog of another client. A job's rank is its turn, less :data:`HEAD_START`
-    for each step of priority; the lowest rank starts first. A job that lost its worker goes in front of all.
+    same priority; if the client has none, one more than the turn that is being served to jobs for the same
+    GPU models. So the first job of a new client goes before the backlog of another client. A job's rank is
+    its turn, less :data:`HEAD_START` for each step of priority; the lowest rank starts first. A job that lost
+    its worker goes in front of all.
     """
 
     capacity_per_device: int  # most jobs that may wait
@@ -37,6 +38,7 @@ class Group:
     wake: asyncio.Event = field(default_factory=asyncio.Event)  # a job or a slot has become available
     joined: Counter[str] = field(default_factory=Counter)  # by client: sharers of another evaluation
     turn: int = 0  # the highest turn that has been served
+    _served: dict[tuple[str, ...], int] = field(default_factory=dict)  # by GPU models, where jobs wait
     _idle: defaultdict[str, deque[Slot]] = field(default_factory=lambda: defaultdict(deque))  # by hardware
     _lines: dict[tuple[str, ...], list[Job]] = field(default_factory=dict)  # by GPU models, each by rank
     _owner_of: dict[Job, _Owner] = field(default_factory=dict)  # of the waiting jobs
@@ -52,6 +54,8 @@ class Group:
 
         ``more`` are GPU models of further jobs that would wait.
         """
+        if not any(self._idle.values()):
+            return Counter()
         waiting = Counter({gpus: len(line) for gpus, line in self._lines.items()}) + Counter(more)
         idle = Counter({hardware: len(slots) for hardware, slots in self._idle.items()})
         found: Counter[str] = Counter()
@@ -101,13 +105,10 @@ class Group:
                 self._idle[slot.device.hardware].remove(slot)
             self.wake.set()  # a job may have avoided another slot in favour of this one
 
-    def next_turn(self, owner: _Owner) -> int:
-        """Return the turn that a new job of this client and priority would get."""
-        own = self._own.get(owner)
-        return (own[-1].turn if own else self.turn) + 1
-
     def add(self, job: Job) -> None:
-        job.turn = self.next_turn(_owner(job))
+        own = self._own[_owner(job)]
+        served = self._served.get(job.gpus, self.turn)
+        job.turn = (own[-1].turn if own else served) + 1
         self.insert(job, job.turn - HEAD_START * job.priority)
 
     def insert(self, job: Job, rank: int) -> None:
@@ -126,6 +127,7 @@ class Group:
         line.pop(line.index(job, bisect.bisect_left(line, job.rank, key=_RANK)))
         if not line:
             del self._lines[job.gpus]
+            self._served.pop(job.gpus, None)
         own.pop(own.index(job, bisect.bisect_left(own, job.turn, key=_TURN)))
         if not own:
             del self._own[owner]
@@ -137,13 +139,18 @@ class Group:
             for job in line if fitting else ():
                 for slot in max(fitting, key=len) if not job.avoid else (s for idle in fitting for s in idle):
                     if not self._avoids(job, slot):
-                        # not the job's own: others of its client, for other GPUs, may wait before it
-                        self.turn = max(self.turn, self._own[self._owner_of[job]][0].turn)
+                        self._count_turn(job)
                         self.remove(job)
                         self._idle[slot.device.hardware].remove(slot)
                         self.running[job] = slot
                         return job, slot
         return None
+
+    def _count_turn(self, job: Job) -> None:
+        """Note the turn of a job that starts, or of its client's first one there if it was moved forward."""
+        alike = (each.turn for each in self._own[self._owner_of[job]] if each.gpus == job.gpus)
+        self._served[job.gpus] = max(self._served.get(job.gpus, 0), next(alike))
+        self.turn = max(self.turn, self._served[job.gpus])
 
     def free(self, job: Job) -> None:
         slot = self.running.pop(job)

@@ -106,8 +106,7 @@ class Scheduler:
             job.leader = leader
             leader.sharers.append(job)
             group.joined[job.caller.client] += 1
-            turn = min(leader.turn, group.next_turn((job.caller.client, job.priority)))
-            rank = turn - HEAD_START * job.priority
+            rank = leader.turn - HEAD_START * job.priority
             if rank < leader.rank and group.waits(leader):
                 group.remove(leader)
                 group.insert(leader, rank)

@@ -35,6 +35,7 @@ SEVERITIES = {
     "fails_scaled_inputs": Severity.SUSPECT,  # right on the problem's own inputs only
     "fails_shifted_inputs": Severity.SUSPECT,
     "fails_tied_inputs": Severity.SUSPECT,
+    "fails_mixed_inputs": Severity.SUSPECT,
     "inputs_written": Severity.SUSPECT,  # inputs changed, the reference's result does not
     "output_aliases_input": Severity.SUSPECT,  # an output shares memory with an input, the reference's do not
     "output_reused": Severity.SUSPECT,  # two calls return the same memory while both results are held

@@ -239,3 +239,22 @@ def test_job_served_early_puts_nobody_behind(other: str) -> None:
         pass
     queue.add(new := job("H100", client="b"))
     assert queue.position(new) <= 2
+
+
+def test_stuck_job_holds_up_no_other() -> None:
+    queue = group(slot(0), slot(1, A100))
+    queue.add(job("H100"))
+    assert queue.pair() is not None  # the H100 is busy from now on
+    queue.add(job("H100", client="a"))
+    mine = [job("A100", client="a") for _ in range(60)]
+    for each in mine:
+        queue.add(each)
+    for _ in range(55):
+        pair = queue.pair()
+        assert pair is not None
+        queue.free(pair[0])
+    later = [job("A100", client="b") for _ in range(100)]
+    for each in later:
+        queue.add(each)
+    assert queue.position(mine[55]) <= 2
+    assert queue.position(later[0]) <= 3

@@ -475,17 +475,3 @@ def test_idle_gpus_of_another_model_start_nothing() -> None:
         release.set()
 
     with_scheduler(fleet, 1, body)
-
-
-def test_joining_waits_no_longer_than_a_new_question() -> None:
-    async def body(scheduler: Scheduler) -> None:
-        release = threading.Event()
-        work: Work = lambda slot, cancelled: release.wait(30)  # noqa: E731
-        jobs = [submit(scheduler, work, client="a") for _ in range(20)]
-        await jobs[0].started.wait()
-        shared = share(scheduler, jobs[-1], client="b")
-        assert scheduler.position(shared) <= 1
-        release.set()
-        await shared.leader.ended.wait()
-
-    with_scheduler(slots(0), 100, body)

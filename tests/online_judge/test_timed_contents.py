@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import torch
@@ -16,7 +16,9 @@ from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.timing import setup
 from online_judge.evaluator.timing.interleaved import Outcome
+from online_judge.evaluator.trials import WrongValues
 from online_judge.protocol import observations as noted
+from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.orders import Block as BlockOrder
 
 from .test_race import (
@@ -59,20 +61,20 @@ def times_by_transpose(x: torch.Tensor) -> torch.Tensor:
     return x @ x.T
 
 
-@pytest.mark.parametrize("structured", [False, True])
-def test_symmetric_inputs_stay_symmetric_if_asked(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, structured: bool
+@pytest.mark.parametrize("drawn", [False, True])
+def test_drawn_inputs_have_the_structure_of_draws(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, drawn: bool
 ) -> None:
     pool = setup.InputPool
 
     def made(*args: Any, **options: Any) -> setup.InputPool:
         found = pool(*args, **options)
-        assert not structured or [found.keep_structure(), found.keep_structure()] == [True, False]
+        assert not drawn or found.draw_anew() > 4
         return found
 
     monkeypatch.setattr(setup, "InputPool", made)
     found = flags(race(Candidate(clock, times_by_transpose), SYMMETRIC))
-    assert found == (set() if structured else {"timed_output_wrong"})
+    assert found == (set() if drawn else {"timed_output_wrong"})
 
 
 def test_numbers_beside_tensors_fit_them(clock: Clock) -> None:
@@ -133,13 +135,10 @@ def test_seeding_is_no_time_of_a_call(clock: Clock, monkeypatch: pytest.MonkeyPa
 
 
 class Timed(Evaluation):
-    """Times as told: each item of ``outcomes`` holds the observations of one timing."""
-
-    def prepare(self, outcomes: list[list[noted.Observation]]) -> None:
-        self.outcomes, self.checked = outcomes, 0
+    """Its other checks find nothing."""
 
     def _check_again(self) -> None:
-        self.checked += 1
+        """Do nothing."""
 
     def _observe(self) -> None:
         """Do nothing."""
@@ -147,32 +146,30 @@ class Timed(Evaluation):
 
 WRONG = noted.TimedOutputWrong(round=0, call=None, wrong=1, total=1, largest=1.0)
 LATE = noted.TimedOutputLate(round=0, call=0)
+MIXED = noted.VariantFailed(variant="mixed", ending=OtherWeights())
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "structured", "last"),
+    ("timings", "right_on_mixtures", "drawn", "found"),
     [
-        ([[]], 0, []),
-        ([[WRONG], []], 1, []),
-        ([[WRONG], [WRONG]], 2, [WRONG]),
-        ([[LATE, WRONG]], 0, [LATE, WRONG]),
+        ([[]], False, True, ([], [])),
+        ([[WRONG], []], False, True, ([], [MIXED])),
+        ([[WRONG], [WRONG]], False, True, ([WRONG], [MIXED])),
+        ([[WRONG]], True, True, ([WRONG], [])),  # only timed calls are wrong
+        ([[WRONG]], False, False, ([WRONG], [MIXED])),  # draws take too long
+        ([[LATE, WRONG]], False, True, ([LATE, WRONG], [])),
     ],
 )
-def test_wrong_outputs_are_timed_again_with_structure(
+def test_only_needed_structure_gets_a_second_timing(
     monkeypatch: pytest.MonkeyPatch,
-    outcomes: list[list[noted.Observation]],
-    structured: int,
-    last: list[noted.Observation],
+    timings: list[list[noted.Observation]],
+    right_on_mixtures: bool,
+    drawn: bool,
+    found: tuple[list[noted.Observation], list[noted.Observation]],
 ) -> None:
-    asked: list[bool] = []
-
-    def keep_structure() -> bool:
-        asked.append(not asked)
-        return asked[-1]
-
     class Timing:
         def __init__(self, *parts: object) -> None:
-            self.observations = outcomes.pop(0)
+            self.observations = timings.pop(0)
 
         def run(self) -> Outcome:
             return Outcome()
@@ -183,11 +180,15 @@ def test_wrong_outputs_are_timed_again_with_structure(
     def nothing(*args: object, **options: object) -> None:
         return None
 
-    pool = SimpleNamespace(keep_structure=keep_structure, close=nothing)
+    def call(name: str, inputs: object = None, **options: object) -> Any:
+        if inputs == ["mixed"] and not right_on_mixtures:
+            raise WrongValues(OtherWeights(), (), cast(Any, None))
+        return SimpleNamespace(share=None)
+
+    pool = SimpleNamespace(copy_of=lambda number: ["mixed"], close=nothing)
+    made = SimpleNamespace(pool=pool, free=nothing, draw_anew=lambda: drawn)
     monkeypatch.setattr(evaluation, "InterleavedTiming", Timing)
-    monkeypatch.setattr(
-        evaluation, "TimingSetup", lambda *args, **options: SimpleNamespace(pool=pool, free=nothing)
-    )
+    monkeypatch.setattr(evaluation, "TimingSetup", lambda *args, **options: made)
     monkeypatch.setattr(evaluation.gpu_state, "snapshot", nothing)
     monkeypatch.setattr(evaluation, "copy_extra_ms", nothing)
     monkeypatch.setattr(evaluation, "measured", lambda outcome, *rest, **options: outcome)
@@ -203,8 +204,9 @@ def test_wrong_outputs_are_timed_again_with_structure(
     spec = SimpleNamespace(visible_devices="0", timing_cores=())
     parts: Any = (SimpleNamespace(clock=nothing), problem, job, spec, leases, nothing)
     subject = Timed(*parts)
-    subject.prepare(outcomes)
-    monkeypatch.setattr(subject._trials, "call", lambda *args, **options: SimpleNamespace(share=None))
-    found: Any = subject._measure([], ())
-    assert (found.observations, len(asked), outcomes) == (last, structured, [])
-    assert subject.checked == structured + (LATE in last)
+    subject._observations = []
+    monkeypatch.setattr(subject._trials, "call", call)
+    monkeypatch.setattr(subject._trials, "put_back", nothing)
+    outcome: Any = subject._measure([], ())
+    assert (outcome.observations, subject._observations) == found
+    assert timings == []

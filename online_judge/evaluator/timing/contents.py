@@ -40,11 +40,8 @@ class Contents:
         if drawn:
             self._generator = torch.Generator(drawn[0][0].device).manual_seed(rng.getrandbits(60))
 
-    def keep_structure(self) -> bool:
-        """Blend from now on; return False if there is nothing to blend, or it was done before."""
-        numbers = any(leaves[0].is_floating_point() or leaves[0].is_complex() for leaves in self._drawn)
-        changes, self._blends = numbers and not self._blends, True
-        return changes
+    def keep_structure(self) -> None:
+        self._blends = True
 
     def fill(self, rows: Sequence[torch.Tensor], share: float) -> None:
         """Write new contents into a share of each tensor; into all of it if they blend.

@@ -40,6 +40,7 @@ _OTHER_SHAPES = "get_inputs() gives tensors of other shapes under other seeds"
 _OTHER_NUMBERS = "get_inputs() gives other numbers each time, beside tensors that fill the GPU's memory"
 _SEEDINGS = 20
 _QUICK_DRAW_S = 0.5
+_DRAWS_S = 0.1
 _FRESH = 1 / 16
 """Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
 
@@ -81,6 +82,8 @@ class InputPool:
         self.rows: list[torch.Tensor] = rows(self.shared, self._places, count, self.set_bytes)
         self.parcel = repeated(self.shared, trees[0].shape, self._places, count, self.set_bytes)
         self._signature = trees[0].signature()
+        self._alike = all(tree.signature() == self._signature for tree in trees)
+        self._drawn_lists = 0
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
         self._contents: Contents | None = None
@@ -90,8 +93,7 @@ class InputPool:
                 for leaf, place in enumerate(self._places)
             ]
             # numbers beside the tensors, such as the largest of some lengths, are those of the first draw
-            alike = all(tree.signature() == self._signature for tree in trees)
-            self._contents = Contents(drawn, rng, one_draw=not alike)
+            self._contents = Contents(drawn, rng, one_draw=not self._alike)
         del trees
         try:
             self.refresh(whole=True)
@@ -112,6 +114,10 @@ class InputPool:
             leaves = self._last_drawn()
             self._sums = [costs.checksum(leaf) for leaf in leaves]  # before the candidate can see them
             self._write(leaves)
+        elif self._drawn_lists:
+            for number in range(self._drawn_lists):
+                self._last_draw += 1
+                self._write(self._last_drawn(), number)
         else:
             assert self._contents is not None
             self._contents.fill(self.rows, 1.0 if whole else _FRESH)
@@ -126,19 +132,32 @@ class InputPool:
             raise ReferenceFailed(_OTHER_NUMBERS)
         return [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
 
-    def _write(self, leaves: Sequence[torch.Tensor]) -> None:
-        """Write into the only argument list."""
+    def _write(self, leaves: Sequence[torch.Tensor], number: int = 0) -> None:
+        """Write into one argument list."""
         for row, leaf in zip(self.rows, leaves, strict=True):
-            row[0].copy_(leaf)
+            row[number].copy_(leaf)
 
-    def keep_structure(self) -> bool:
-        """From now on give every argument list contents with the structure of a draw.
-
-        Returns False if they had it before.
-        """
-        changes = self._contents is not None and self._contents.keep_structure()
+    def keep_structure(self) -> None:
+        """From now on give every argument list contents with the structure of a draw."""
+        if self._contents is not None:
+            self._contents.keep_structure()
         self.refresh(whole=True)
-        return changes
+
+    def draw_anew(self) -> int:
+        """From now on give each of the first argument lists a draw of its own in each round.
+
+        Returns:
+            How many argument lists: as many as are drawn quickly; 0 if draws cannot be used so.
+        """
+        if self.redraws or not self._alike:
+            return 0
+        begin = time.perf_counter()
+        self._last_draw += 1
+        self._last_drawn()
+        torch.cuda.synchronize()
+        quickly = int(_DRAWS_S / max(time.perf_counter() - begin, 1e-6))
+        self._drawn_lists = min(quickly, len(self.sets))
+        return self._drawn_lists
 
     def close(self) -> None:
         """Free the draws; the contents change no more."""
@@ -288,6 +307,14 @@ class TimingSetup:
         for _ in range(_SEEDINGS):
             modules.seed_everything(seed)
         return (time.perf_counter() - begin) * 1e3 / _SEEDINGS
+
+    def draw_anew(self) -> bool:
+        """From now on draw the inputs of each call; return False if that takes too long."""
+        calls = self.pool.draw_anew()
+        if calls < min(_LEAST_CALLS, self.count):
+            return False
+        self.count = calls
+        return True
 
     def wait_for_quiet(self) -> bool:
         """Wait until nobody else uses the GPU, see :meth:`Stopwatch.wait_for_quiet`."""
