@@ -12,6 +12,8 @@ from adaexplore.preflight.launch_lints import Launch, launch_of
 from adaexplore.preflight.scopes import MODEL, Scopes, Where
 
 _PLAIN = 3
+_NO_WORK = ("dim", "empty", "full", "len", "new_", "numel", "ones", "size", "zeros")
+"""Prefixes of functions that only make a new tensor, or ask for a shape."""
 _UNROLLED = ("triton.language.static_range", "triton.language.core.static_range")
 
 Check = Callable[[ast.AST, Where], Iterable[Finding]]
@@ -21,8 +23,8 @@ class Walk:
     """Collect the findings of ``check`` in code that surely runs.
 
     If a condition is unknown, findings count if both branches have some: one of them runs. A branch
-    that only leaves the function early (an empty input, a missing GPU) is assumed not to run. Errors that
-    an exception handler would catch do not count.
+    that leaves the function early without computing (an empty input, a missing GPU) is assumed not to
+    run. Errors that an exception handler would catch do not count.
     """
 
     def __init__(self, candidate: Candidate, scopes: Scopes, check: Check) -> None:
@@ -110,8 +112,18 @@ class Walk:
         return isinstance(body[-1], ast.Raise) or (len(body) <= _PLAIN and not self._works(body))
 
     def _works(self, body: Sequence[ast.stmt]) -> bool:
-        names = {node.id for each in body for node in ast.walk(each) if isinstance(node, ast.Name)}
-        return bool(names & (set(self._candidate.functions) | set(self._candidate.classes)))
+        """Return whether a branch uses the candidate's own code, or computes something."""
+        own = {*self._candidate.functions, *self._candidate.classes}
+        for node in (inner for each in body for inner in ast.walk(each)):
+            match node:
+                case ast.BinOp():
+                    return True
+                case ast.Name(id=name) if name in own:
+                    return True
+                case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+                    if not name.startswith(_NO_WORK):
+                        return True
+        return False
 
     def _statement(self, node: ast.stmt, where: Where) -> list[Finding]:
         found: list[Finding] = list(self._check(node, where))

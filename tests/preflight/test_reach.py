@@ -21,6 +21,9 @@ LEAVES = "    if x.dim() > 6:\n        return y\n    else:\n        return x\n"
         f'if x.device.type == "cuda":\n    {LAUNCH}\nelse:\n    y = x * 2',
         f'if x.device.type != "cuda":\n    y = x * 2\nelse:\n    {LAUNCH}',
         f"if x.dim() > 4:\n{LEAVES}{LAUNCH}",
+        f"if x.numel() == 0:\n    return torch.zeros_like(x)\n{LAUNCH}",
+        f"if x.size(0) == 0:\n    return x.new_empty(x.size(0), len(x.shape))\n{LAUNCH}",
+        f"if not x.is_contiguous():\n    raise ValueError(str(x))\n{LAUNCH}",
     ],
 )
 def test_launch_on_the_judges_path_is_checked(launch: str, api: TritonFacts) -> None:
@@ -36,6 +39,9 @@ def test_launch_on_the_judges_path_is_checked(launch: str, api: TritonFacts) -> 
         f"if x.dim() > 4:\n{STATEMENTS}    return y\n{LAUNCH}",
         f"if x.dim() > 4:\n{STATEMENTS}{LEAVES}{LAUNCH}",
         f"if x.dim() > 4:\n    return other(x)\n{LAUNCH}",
+        f"if x.shape[0] <= 16:\n    return torch.relu(x)\n{LAUNCH}",
+        f"if x.shape[0] <= 16:\n    return x.relu()\n{LAUNCH}",
+        f"if x.shape[0] <= 16:\n    return x * self.scale\n{LAUNCH}",
     ],
 )
 def test_launch_on_an_avoidable_path_is_ignored(launch: str, api: TritonFacts) -> None:
