@@ -68,6 +68,13 @@ class Kernel:
 
 
 class Candidate:
+    """A parsed module.
+
+    Attributes:
+        open_names: whether the module may have names that no statement of it binds.
+        plain_globals: whether it uses Triton's switch that lets kernels read any global.
+    """
+
     def __init__(self, source: str) -> None:
         """Parse the module and read its own statements; nothing is run.
 
@@ -81,9 +88,8 @@ class Candidate:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and _is_too_long(node.value):
                 node.value = None
-        self.star_import = any(
-            isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
-        )
+        self.open_names = any(_may_bind_any(node) for node in ast.walk(tree))
+        self.plain_globals = "allow_non_constexpr_globals" in source.lower()
         self.paths = dict(imports(ast.walk(tree)))
         self.bindings: dict[str, list[ast.AST]] = {}
         for node in statements(tree.body):
@@ -243,6 +249,17 @@ def _reads_by_scope(top: symtable.SymbolTable) -> dict[tuple[str, int], frozense
         found[place] = found.get(place, frozenset()) | names
         tables += table.get_children()
     return found
+
+
+def _may_bind_any(node: ast.AST) -> bool:
+    """Return whether a node imports all names of a module, or uses the module's names as a dict."""
+    match node:
+        case (
+            ast.ImportFrom(names=[ast.alias(name="*")]) | ast.Name(id="exec" | "globals" | "locals" | "vars")
+        ):
+            return True
+        case _:
+            return False
 
 
 def _is_too_long(value: object) -> bool:

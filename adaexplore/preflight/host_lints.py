@@ -7,7 +7,7 @@ import builtins
 from collections.abc import Iterator
 
 from adaexplore.core.text.syntax import bound_names, statements
-from adaexplore.preflight.bindings import is_open, methods, unfit
+from adaexplore.preflight.bindings import argument, is_open, methods, unfit
 from adaexplore.preflight.candidate import Candidate, Function
 from adaexplore.preflight.findings import Finding, finding, lint_table
 from adaexplore.preflight.launch_lints import ALWAYS_TUNED
@@ -15,14 +15,18 @@ from adaexplore.preflight.scopes import MODEL, Where, init_inputs
 
 _MODULE_NAMES = frozenset(dir(builtins)) | {"__file__", "__name__", "__doc__", "__builtins__", "__spec__"}
 _MODULE_NAMES |= {"__loader__", "__package__", "__cached__", "__annotations__", "__path__"}
-_OPEN_ENDED = ("setattr", "__getattr__", "__getattribute__", "__dict__", "vars", "exec", "globals")
+_OPEN_ENDED = (
+    *("setattr", "__getattr__", "__getattribute__", "__dict__", "vars", "exec", "globals"),
+    *("._buffers", "._modules", "._parameters"),
+)
+_REGISTER = ("add_module", "register_buffer", "register_module", "register_parameter")
 _MODULE_BASES = ("torch.nn.Module", "torch.nn.modules.Module", "torch.nn.modules.module.Module")
 
 
 def model_findings(candidate: Candidate, reference: Candidate | None) -> Iterator[Finding]:
     """Yield faults that keep ModelNew from being constructed or called."""
     if MODEL not in candidate.bindings:
-        if not candidate.star_import:
+        if not candidate.open_names:
             yield finding("no-model", 1)
         return
     model = candidate.classes.get(MODEL)
@@ -31,7 +35,8 @@ def model_findings(candidate: Candidate, reference: Candidate | None) -> Iterato
     own_methods = methods(model)
     plain = all(candidate.path(base) in _MODULE_BASES for base in model.bases)
     if plain and not {"forward", "__call__"} & set(own_methods):
-        names = set(_stored(model)) | {"forward"} & {n.id for n in ast.walk(model) if isinstance(n, ast.Name)}
+        names = set(_stored(candidate.tree))
+        names |= {"forward"} & {n.id for n in ast.walk(model) if isinstance(n, ast.Name)}
         if "forward" not in names:
             yield finding("no-forward", model.lineno)
     inputs = None if reference is None else init_inputs(reference)
@@ -80,7 +85,7 @@ class HostLints:
                 yield from _call(self._candidate, where, node)
 
     def _undefined(self, scope: ast.AST) -> frozenset[str]:
-        if self._candidate.star_import:
+        if self._candidate.open_names:
             return frozenset()
         return self._candidate.global_reads(scope) - self._defined
 
@@ -102,13 +107,28 @@ def _attributes(candidate: Candidate, owner: ast.ClassDef) -> frozenset[str] | N
         return None
     if any(word in ast.unparse(owner) for word in _OPEN_ENDED):
         return None
-    known = frozenset(lint_table().module_attributes.split()) | set(_stored(owner))
+    if any(_may_set_any(node) for node in ast.walk(owner)):
+        return None
+    known = frozenset(lint_table().module_attributes.split()) | set(_stored(candidate.tree))
     return known | {name for node in statements(owner.body) for name in bound_names(node)}
 
 
-def _stored(owner: ast.ClassDef) -> Iterator[str]:
-    """Return the attributes that code of the class sets on any object, or names in a string."""
-    for node in ast.walk(owner):
+def _may_set_any(node: ast.AST) -> bool:
+    """Return whether a call registers a computed name, or gives ``self`` to another function."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=called)) if called in _REGISTER:
+            return not isinstance(argument(node, 0, "name"), ast.Constant)
+        case ast.Call(func=func, args=args, keywords=words):
+            given = [*args, *(word.value for word in words)]
+            passed = any(isinstance(each, ast.Name) and each.id == "self" for each in given)
+            return passed and not (isinstance(func, ast.Name) and func.id in _MODULE_NAMES)
+        case _:
+            return False
+
+
+def _stored(part: ast.AST) -> Iterator[str]:
+    """Return the attributes that code sets on any object, or names in a string."""
+    for node in ast.walk(part):
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
             yield node.attr
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):

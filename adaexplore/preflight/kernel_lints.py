@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeGuard
 
 from adaexplore.core.environment import TritonFacts
-from adaexplore.preflight.bindings import is_open, unfit
+from adaexplore.preflight.bindings import argument, is_open, unfit
 from adaexplore.preflight.candidate import Candidate
 from adaexplore.preflight.findings import Finding, finding, lint_table
 from adaexplore.preflight.scopes import Where, assigned_values, parameters
@@ -89,11 +89,11 @@ class KernelLints:
     def _global(self, node: ast.Name) -> Iterator[Finding]:
         name, candidate = node.id, self._candidate
         match candidate.bindings.get(name):
-            case None if name not in _BUILTINS and not candidate.star_import:
+            case None if name not in _BUILTINS and not candidate.open_names:
                 yield finding("undefined-in-kernel", node.lineno, name=name)
             case [ast.FunctionDef(decorator_list=[])]:
                 yield finding("plain-function", node.lineno, name=name)
-            case [ast.Assign(targets=[ast.Name()]) | ast.AnnAssign() as bound]:
+            case [ast.Assign(targets=[ast.Name()]) | ast.AnnAssign() as bound] if not candidate.plain_globals:
                 value = candidate.constant(bound.value)
                 if isinstance(value, bool | int | float | str) and _is_plain(bound.value):
                     yield finding("non-constexpr-global", node.lineno, name=name, value=value)
@@ -118,9 +118,11 @@ class KernelLints:
                 )
             case ast.BinOp(left=left, right=right):
                 return self._is_tensor(left, where, seen) or self._is_tensor(right, where, seen)
-            case ast.Call(func=func, keywords=words):
+            case ast.Call(func=func):
                 module, _, name = (self._candidate.path(func) or "").rpartition(".")
-                several = any(word.arg == "return_indices" for word in words)
+                several = name in _EXTREMES and (
+                    is_open(node) or argument(node, 2, "return_indices") is not None
+                )
                 return module in _LANGUAGE and name in _MAKE_TENSORS and not several
             case _:
                 return False

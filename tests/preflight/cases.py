@@ -233,3 +233,43 @@ MORE = [
     ("block-store", module("x[0] += 1.0")),
 ]
 """Further candidates that a lint stops."""
+
+
+def _built(statement: str, read: str, above: str = "") -> str:
+    """Return a candidate whose constructor runs ``statement``, so that ``forward`` can use ``read``."""
+    source = module(above=above, launch=f"kernel[(8,)](x, y, x.numel(), BLOCK=64)\ny = y * {read}")
+    return source.replace("self.scale = scale\n", f"self.scale = scale\n        {statement}\n")
+
+
+_KEEP = "def keep(module):\n    module.factor = 1.0\n"
+_REGISTER = (
+    "def keep(module, names):\n    for name in names:\n        module.register_buffer(name, torch.ones(1))\n"
+)
+_SWITCH = 'import os\nos.environ["TRITON_ALLOW_NON_CONSTEXPR_GLOBALS"] = "1"\n'
+
+WORKING = {
+    "computed buffer names": _built(
+        'for i in range(2): self.register_buffer(f"w{i}", torch.ones(1))', "self.w0 * self.w1"
+    ),
+    "buffer names of a list": _built(
+        "for name in NAMES: self.register_buffer(name, torch.ones(1))", "self.a", above='NAMES = ["a", "b"]'
+    ),
+    "computed module names": _built(
+        'for i in range(2): self.add_module(f"id{i}", nn.Identity())', "self.id0(1.0)"
+    ),
+    "modules set by key": _built('self._modules["id" + "0"] = nn.Identity()', "self.id0(1.0)"),
+    "an attribute that a helper sets": _built("keep(self)", "self.factor", above=_KEEP),
+    "buffers that a helper registers": _built('keep(self, "ab")', "self.a", above=_REGISTER),
+    "a forward that is set later": FINE.replace("def forward", "def run")
+    + "\nModelNew.forward = ModelNew.run\n",
+    "an attribute of the class that is set later": _built("pass", "self.factor")
+    + "\nModelNew.factor = 1.0\n",
+    "names set in globals": module(
+        "x = x * INNER",
+        above='globals()["OUTER"] = 1.0\nglobals()["INNER"] = tl.constexpr(1.0)',
+        launch="kernel[(8,)](x, y, x.numel(), BLOCK=64)\ny = y * OUTER",
+    ),
+    "plain globals that Triton is told to allow": module("x = x * FACTOR", above=_SWITCH + "FACTOR = 2.0"),
+    "indices asked for by position": module("x = x + tl.max(x, 0, True)[0]"),
+}
+"""Candidates that work, and that a lint once stopped."""

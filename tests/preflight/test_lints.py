@@ -9,7 +9,7 @@ import pytest
 from adaexplore.core.environment import TritonFacts
 from adaexplore.preflight.findings import lint_table
 from adaexplore.preflight.lints import lint
-from tests.preflight.cases import CASES, FINE, HELPER, MORE, REFERENCE, Case, module, rules
+from tests.preflight.cases import CASES, FINE, HELPER, MORE, REFERENCE, WORKING, Case, module, rules
 
 TRACES = Path(__file__).parents[2].parent / "shared/data/traces"
 WRONG = "x = tl.float32(1.0)"
@@ -24,6 +24,11 @@ def test_a_lint_stops_its_mistake_and_nothing_else(case: Case, api: TritonFacts)
 @pytest.mark.parametrize(("rule", "source"), MORE)
 def test_a_lint_stops_other_forms_of_its_mistake(rule: str, source: str, api: TritonFacts) -> None:
     assert rules(source, api) == {rule}
+
+
+@pytest.mark.parametrize("source", WORKING.values(), ids=WORKING)
+def test_lints_leave_unusual_working_candidates_alone(source: str, api: TritonFacts) -> None:
+    assert rules(source, api) == set()
 
 
 def test_every_lint_has_case_and_one_line_message(api: TritonFacts) -> None:
@@ -123,6 +128,7 @@ def test_any_text_gets_an_answer(source: str, api: TritonFacts) -> None:
         ("y = x.shape[0]", set()),
         ("y = tl.max(x, BLOCK - 64)", set()),
         ("y = tl.max(x, axis=0, return_indices=True)[0]", set()),
+        ("y = tl.max(x, 0)\nx = y[0]", {"block-index"}),
         ("for i in range(4):\n    x = tl.max(x, i * 1.0)", set()),  # not followed so far
         ("x = tl.load(x_ptr, other=None)", set()),
     ],

@@ -15,7 +15,7 @@ from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.http import HttpJudge
 from tests.online_judge.live import LiveJudge
 
-from .cases import CASES, MORE, REFERENCE, Case
+from .cases import CASES, MORE, REFERENCE, WORKING, Case
 
 TASK = Task(0, "x", "x", REFERENCE, "fp32", Path("x.py"))
 
@@ -36,3 +36,9 @@ def test_compiler_refuses_linted_case_and_accepts_its_fix(compiler: HttpJudge, c
 @pytest.mark.parametrize(("rule", "source"), MORE)
 def test_compiler_refuses_other_forms_of_each_mistake(compiler: HttpJudge, rule: str, source: str) -> None:
     assert not compiler.compile(TASK, source).ok, rule
+
+
+@pytest.mark.parametrize("source", WORKING.values(), ids=WORKING)
+def test_compiler_accepts_unusual_working_candidates(compiler: HttpJudge, source: str) -> None:
+    found = compiler.compile(TASK, source)
+    assert found.ok, found.message
