@@ -33,7 +33,6 @@ def lint(source: str, triton: TritonFacts | None, reference: str | None = None) 
         return (finding("syntax", 1, what=str(error) or "nested too deeply"),)
     problem = _problem(reference)
     host, kernels = HostLints(candidate), KernelLints(candidate, triton)
-    scopes = Scopes(candidate, problem)
 
     def check(node: ast.AST, where: Where) -> Iterator[Finding]:
         if triton is not None:
@@ -47,6 +46,7 @@ def lint(source: str, triton: TritonFacts | None, reference: str | None = None) 
             yield from launch_findings(candidate, launch, triton)
 
     try:
+        scopes = Scopes(candidate, problem)
         found = [*model_findings(candidate, problem), *Walk(candidate, scopes, check).findings()]
     except (RecursionError, ValueError):  # nested too deeply, or an f-string that cannot be unparsed
         return ()

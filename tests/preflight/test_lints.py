@@ -147,6 +147,17 @@ def test_loops_in_loops_end_in_time(api: TritonFacts) -> None:
     assert rules(module(body + "    " * 8 + "x += 1.0"), api) == set()
 
 
+LONG_SUM = "+".join(["1"] * 1200)
+
+
+def test_overlong_sum_in_a_constructor_is_left_alone(api: TritonFacts) -> None:
+    assert rules(FINE.replace("self.scale = scale", f"self.scale = {LONG_SUM}"), api) == set()
+
+
+def test_overlong_sum_in_a_reference_is_left_alone(api: TritonFacts) -> None:
+    assert rules(FINE, api, REFERENCE.replace("[2.0]", f"[{LONG_SUM}]")) == set()
+
+
 def test_constructor_check_needs_a_valid_reference(api: TritonFacts) -> None:
     source = FINE.replace("__init__(self, scale)", "__init__(self, scale, bias)")
     assert rules(source, api, None) == set()
