@@ -149,7 +149,7 @@ class Synthesiser:
             answer = self._model.complete(request)
             reply = Reply(answer.text, answer.model)
             self._journal.reply(number, reply)
-        source = extract_code(reply.text) or ""
+        source = extract_code(reply.text, "Model") or ""
         if source and not source.endswith("\n"):
             source += "\n"
         finding = examine(self._judge, source, order.dtype)

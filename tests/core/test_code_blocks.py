@@ -62,6 +62,42 @@ def test_model_only_mentioned_in_a_comment_is_ignored():
     assert extract_code(reply) == KERNEL
 
 
+def test_fences_in_a_docstring_end_no_block():
+    source = (
+        f'{KERNEL}    """Use:\n    ```python\n    y = model(x)\n    ```\n    or ```ModelNew```.\n    """\n'
+    )
+    assert extract_code(f"Here:\n```python\n{source}```\nDone.") == source
+
+
+@pytest.mark.parametrize(
+    "prose", ["Use a single ``` fence:", "```tl.load``` reads a block:", "No ```\tcode."]
+)
+def test_backticks_in_prose_open_no_block(prose):
+    assert extract_code(f"{prose}\n```python\n{KERNEL}```\n") == KERNEL
+
+
+@pytest.mark.parametrize("text", ["Here it is: ", "**Answer:**", "<code>"])
+def test_a_block_may_open_after_text(text):
+    assert extract_code(f"{text}```python\n{KERNEL}```\n") == KERNEL
+
+
+def test_block_in_a_list_item_loses_indentation():
+    reply = "- ```python\n  import torch\n  ```\n- ```python\n  class ModelNew:\n      pass\n  ```\n"
+    assert extract_code(reply) == "class ModelNew:\n    pass\n"
+
+
+def test_a_fence_after_code_ends_the_block():
+    assert extract_code("```python\nx = 1```\nThen:\n```python\ny = 2\n```\n") == "x = 1"
+    assert extract_code("```python\nx = 1``` is all.") == "x = 1"
+
+
+def test_block_with_the_wanted_class_is_preferred():
+    module = KERNEL.replace("ModelNew", "Model")
+    reply = f"I use:\n```\ntorch.relu\n```\n```python\n{module}```\n"
+    assert extract_code(reply, "Model") == module
+    assert extract_code(reply) == "torch.relu\n"
+
+
 @pytest.mark.parametrize("reply", ["", "  \n", "```python\n```", "```\n\n  \n```", "```python", "```"])
 def test_replies_without_code_give_none(reply):
     assert extract_code(reply) is None
