@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from adaexplore.core.text.answers import answer_in
 from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose, RuleData
 from adaexplore.prompts.render import render
 from skill_memory.rule import Evidence
@@ -45,7 +46,7 @@ def distil(
     reply = client.complete(ModelRequest(prompt, Purpose.RULE, key, data=data))
     if reply.finish is not Finish.COMPLETE:
         raise UnusableReply(f"the reply was {reply.finish.value}")
-    return rule_in(reply.text)
+    return rule_in(answer_in(reply.text))
 
 
 def rule_in(reply: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from adaexplore.core.text.answers import answer_in
 from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest, Purpose
 from adaexplore.prompts.render import render
 
@@ -37,7 +38,7 @@ def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> str
         return near
     prompt = render("merge", one=rule, other=near)
     reply = client.complete(ModelRequest(prompt, Purpose.MERGE, key, data=MergeData(rule, near)))
-    lines = [line.strip("*`. ") for line in reply.text.splitlines() if line.strip()]
+    lines = [line.strip("*`. ") for line in answer_in(reply.text).splitlines() if line.strip()]
     same = reply.finish is Finish.COMPLETE and bool(lines) and _YES.fullmatch(lines[-1]) is not None
     return near if same else rule
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.streams import stream
+from adaexplore.core.text.answers import answer_in
 from adaexplore.core.text.code_blocks import extract_code
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import DtypeName
@@ -149,7 +150,7 @@ class Synthesiser:
             answer = self._model.complete(request)
             reply = Reply(answer.text, answer.model)
             self._journal.reply(number, reply)
-        source = extract_code(reply.text, "Model") or ""
+        source = extract_code(answer_in(reply.text), "Model") or ""
         if source and not source.endswith("\n"):
             source += "\n"
         finding = examine(self._judge, source, order.dtype)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from adaexplore.agent.attempt import Attempt, best_attempt, read_edits, read_kernel
 from adaexplore.core.draft import (
@@ -18,6 +18,7 @@ from adaexplore.core.draft import (
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
+from adaexplore.core.text.answers import answer_in
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import (
@@ -184,8 +185,9 @@ class Conversation:
         key = f"{self._agent.task.key}/{self._plan.step}/{name}"
         reply = self._agent.client.complete(ModelRequest(prompt, purpose, key, cuts, self._turns, self._data))
         self._exchanges.append(Exchange(purpose.value, prompt, reply.text, reply.finish.value, reason))
-        self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
         self._usage += reply.usage
+        reply = replace(reply, text=answer_in(reply.text))
+        self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
         return reply
 
 

@@ -198,6 +198,29 @@ def test_edit_that_changes_only_a_comment_is_unchanged() -> None:
     assert made.outcome is DraftOutcome.UNCHANGED
 
 
+REASONING = f"<think>\nMaybe\n```python\n{KERNEL}```\nor {MISSING}?\n</think>\n\n"
+
+
+def test_answer_after_reasoning_is_the_kernel() -> None:
+    final = KERNEL.replace("size = 1", "size = 3")
+    for reasoning in (REASONING, REASONING.removeprefix("<think>")):
+        made, _ = draft([f"{reasoning}```python\n{final}```"], LARGE)
+        assert made.source == final
+        assert made.exchanges[0].reply.startswith(reasoning)
+
+
+def test_reasoning_reaches_neither_edits_nor_later_prompts() -> None:
+    replies: list[str | Finish] = [f"{REASONING}1. Double.", REASONING + MISSING, REASONING + EDIT]
+    made, client = draft(replies, SMALL, [GOOD])
+    assert made.source == KERNEL.replace("size = 1", "size = 2")
+    assert "1. Double." in client.requests[1].prompt
+    assert not any("</think>" in request.transcript for request in client.requests)
+
+
+def test_reply_with_reasoning_alone_is_empty() -> None:
+    assert draft([REASONING], LARGE)[0].outcome is DraftOutcome.EMPTY
+
+
 def test_failed_repair_reply_is_recorded_with_the_others() -> None:
     made, _ = draft([MISSING, ""], SMALL, [BAD])
     assert [exchange.purpose for exchange in made.exchanges] == ["small", "repair"]

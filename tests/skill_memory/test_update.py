@@ -39,15 +39,16 @@ class Model:
     fails: Exception | None = None
     same: str = "different"
     text: str | None = None
+    thought: str = "Some thought.\n"
 
     def complete(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
         if self.fails is not None:
             raise self.fails
         if request.purpose is Purpose.MERGE:
-            return ModelReply(f"Both are about tanh.\n{self.same}", self.finish, Usage(1, 0, 1), "model")
+            return ModelReply(f"{self.thought}{self.same}", self.finish, Usage(1, 0, 1), "model")
         name = next((name for name in RULES if f"{name} " in request.prompt), "slip")
-        text = f"Some thought.\n{RULES[name]}" if self.text is None else self.text
+        text = f"{self.thought}{RULES[name]}" if self.text is None else self.text
         return ModelReply(text, self.finish, Usage(10, 0, 5), "model")
 
 
@@ -130,6 +131,14 @@ def test_near_rule_is_merged_only_if_model_agrees(path: Path) -> None:
     sidecar_path(path).unlink()
     finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {known: 4, RULES["tanh"]: 2}
+
+
+def test_reasoning_before_rules_and_comparisons_is_skipped(path: Path) -> None:
+    known = "You cannot call tl.tanh in a kernel; use libdevice.tanh or an identity"
+    write_rules(path, [Rule(known, 4)])
+    model = Model(same="same", thought="<think>It is tanh.</think>")
+    change = finished(MemoryUpdater(path, model), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert (change.calls, rules(path)) == (2, {known: 6})
 
 
 def test_rule_of_equal_words_merges_without_asking(path: Path) -> None:

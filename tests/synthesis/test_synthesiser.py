@@ -174,6 +174,12 @@ def test_replies_without_a_problem_skip_the_judge(tmp_path: Path) -> None:
     assert len(judge.seen) == 1
 
 
+def test_problem_is_the_block_that_defines_it(tmp_path: Path) -> None:
+    draft = "<think>\n```python\nclass Model: ...\n```\n</think>\n"
+    model = StubModel(lambda request: f"{draft}I use:\n```\ntorch.relu\n```\n{numbered(request)}")
+    assert fill(tmp_path, 1, model=model).rejected == {}
+
+
 def test_one_program_in_two_spellings_is_written_once(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> str:
         number = request.key.split("/")[1]
