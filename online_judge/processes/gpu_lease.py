@@ -18,6 +18,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from io import FileIO
 from pathlib import Path
@@ -382,7 +383,7 @@ class LeaseServer:
         self._device = device
         self._answer = answer
         self._supervisor = supervisor
-        self._asked: queue.SimpleQueue[Mapping[str, Any] | threading.Event | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[Mapping[str, Any] | Future[bool] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()  # guards the waits
         self._taken: list[tuple[Mode, ExitStack]] = []
         self._closed = False
@@ -406,9 +407,11 @@ class LeaseServer:
 
     def are_returned(self) -> bool:
         """Whether the evaluator, after its messages so far, holds no lease and waits for none."""
-        obeyed = threading.Event()
-        self._asked.put(obeyed)
-        return not self.failed and obeyed.wait(_RETURN_S) and not self._taken and not self.failed
+        answer: Future[bool] = Future()
+        self._asked.put(answer)
+        with contextlib.suppress(TimeoutError):
+            return not self.failed and answer.result(_RETURN_S) and not self.failed
+        return False
 
     def waited_s(self) -> float:
         """Return the total seconds for which the evaluator has waited for leases."""
@@ -435,8 +438,8 @@ class LeaseServer:
         try:
             with ExitStack() as all_taken:
                 while (message := self._next()) is not None and not self._closed:
-                    if isinstance(message, threading.Event):
-                        message.set()
+                    if isinstance(message, Future):
+                        message.set_result(not self._taken)
                     else:
                         self._obey(message, all_taken)
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
@@ -447,7 +450,7 @@ class LeaseServer:
             self.failed = True
             self._end_wait()
 
-    def _next(self) -> Mapping[str, Any] | threading.Event | None:
+    def _next(self) -> Mapping[str, Any] | Future[bool] | None:
         """Return the next message; meanwhile wake processes if the judge that stopped them was killed."""
         while True:
             wakes = "shared" in (mode for mode, _ in self._taken)

@@ -481,11 +481,6 @@ def test_process_starts_while_nothing_is_timed(leases: GpuLeases, evaluator: Eva
             assert state_of_child(pid) == "S"
 
 
-def nobody_is_exclusive(leases: GpuLeases) -> bool:
-    with leases.unless_exclusive() as free:
-        return free
-
-
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_exclusive_use_is_known_and_kept_away(
     leases: GpuLeases, evaluator: Evaluator, exclusive: bool
@@ -493,7 +488,6 @@ def test_exclusive_use_is_known_and_kept_away(
     with evaluator.leases.hold(exclusive=exclusive), leases.unless_exclusive() as free:
         assert free is not exclusive
     wait_until(evaluator.desk.are_returned)
-    wait_until(lambda: nobody_is_exclusive(leases))  # the lock of the file is returned last
     with leases.unless_exclusive() as free:
         ask(evaluator, "exclusive")
         assert free
