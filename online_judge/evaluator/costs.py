@@ -58,6 +58,12 @@ def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 
+def share_storage(ones: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
+    """Return True if one of ``ones`` shares memory with one of ``others``."""
+    held = {storage_of(tensor) for tensor in others if tensor.numel()}
+    return any(storage_of(tensor) in held for tensor in ones)
+
+
 def nbytes(tensors: Iterable[torch.Tensor]) -> int:
     """Add up the memory of tensors; shared memory and elements repeated by a stride of 0 count once."""
     held: dict[int, int] = {}

@@ -296,8 +296,7 @@ class Evaluation(CandidateJob):
         trials = self._request.num_perf_trials
         cores = tuple(self._spec.timing_cores)
         best = self._request.best_so_far if self._job.recorded_ms is None else None
-        again, drawn = True, False
-        while again:
+        for drawn in (False, True):
             timing = InterleavedTiming(
                 self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0, unwritten
             )
@@ -310,15 +309,14 @@ class Evaluation(CandidateJob):
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 timing.audit(outcome)
-                again = not drawn and self._needs_draws(outcome, setup) and setup.draw_anew()
-                drawn |= again
-        with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.TIMING.value)
-            extra = copy_extra_ms(expected, strides, stopwatch)
-            setup.pool.close()  # the profile needs space for its inputs
-            self._observe()
-            # after the timing: CUPTI stays loaded and slows each launch
-            self._share = self._trials.call(self._name("profile"), mode="profiled").share
+                if not drawn and self._needs_draws(outcome, setup) and setup.draw_anew():
+                    continue
+                extra = copy_extra_ms(expected, strides, stopwatch)
+                setup.pool.close()  # the profile needs space for its inputs
+                self._observe()
+                # after the timing: CUPTI stays loaded and slows each launch
+                self._share = self._trials.call(self._name("profile"), mode="profiled").share
+                break
         return measured(
             outcome,
             hold,
@@ -339,11 +337,10 @@ class Evaluation(CandidateJob):
         if not wrong & {noted.TimedOutputWrong, noted.TimedOutputLate}:
             return False
         self._check_again()
-        mixed = setup.pool.copy_of(0)
-        if noted.TimedOutputLate in wrong or mixed is None:
+        if noted.TimedOutputLate in wrong or setup.pool.redraws:
             return False
         try:
-            self._trials.call(self._name("mixed"), mixed)
+            self._trials.call(self._name("mixed"), setup.pool.copy_of(0))
         except WrongValues as failed:
             self._trials.put_back()
             self._observations.append(noted.VariantFailed(variant="mixed", ending=failed.ending))

@@ -196,8 +196,7 @@ class Reference:
             self._dtypes.update(leaf.dtype for leaf in tree.leaves)
             shapes = tuple(leaf.shape for leaf in tree.leaves)
             self.shapes_vary |= self._shapes.setdefault(tuple(leaf.shape for leaf in given), shapes) != shapes
-            held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
-            self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
+            self.aliases |= costs.share_storage(tree.leaves, given)
             return self._comparable(tree)
 
     def oracle(self, inputs: list[object], trial: str | int) -> trees.Tree | None:
@@ -387,9 +386,7 @@ class Reference:
         the memory of a parameter or buffer are copied.
         """
         leaves = tuple(leaf.cuda() for leaf in tree.leaves) if self.cuda else tree.leaves
-        state = [*self._model.parameters(), *self._model.buffers()]
-        held = {costs.storage_of(tensor) for tensor in state if tensor.numel()}
-        if any(costs.storage_of(leaf) in held for leaf in leaves):
+        if costs.share_storage(leaves, [*self._model.parameters(), *self._model.buffers()]):
             self.returns_state = True
             leaves = tuple(leaf.detach().clone() for leaf in leaves)
         masks: tuple[torch.Tensor, ...] = ()

@@ -171,6 +171,12 @@ torch.set_default_device(None)
 """
 
 
+def printed_by(program: str) -> str:
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
     """In a process of its own: torch.compile wraps functions of torch once."""
     (tmp_path / "honest.py").write_text(HONEST)
@@ -183,8 +189,7 @@ def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
         "import honest\n"
         "print(watchdog.changes())\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.stdout == "[]\n", done.stderr
+    assert printed_by(program) == "[]\n"
 
 
 def test_watchdog_is_quick() -> None:
@@ -198,9 +203,7 @@ def test_watchdog_is_quick() -> None:
         "    Watchdog().changes()\n"
         "    print(time.thread_time() - begin)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    assert min(float(line) for line in done.stdout.split()) < 0.1  # 25 ms
+    assert min(map(float, printed_by(program).split())) < 0.1  # 25 ms
 
 
 def recorded_sources() -> list[str]:

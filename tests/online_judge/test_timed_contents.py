@@ -185,7 +185,7 @@ def test_only_needed_structure_gets_a_second_timing(
             raise WrongValues(OtherWeights(), (), cast(Any, None))
         return SimpleNamespace(share=None)
 
-    pool = SimpleNamespace(copy_of=lambda number: ["mixed"], close=nothing)
+    pool = SimpleNamespace(redraws=False, copy_of=lambda number: ["mixed"], close=nothing)
     made = SimpleNamespace(pool=pool, free=nothing, draw_anew=lambda: drawn)
     monkeypatch.setattr(evaluation, "InterleavedTiming", Timing)
     monkeypatch.setattr(evaluation, "TimingSetup", lambda *args, **options: made)

@@ -6,7 +6,7 @@ import resource
 import signal
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -64,6 +64,12 @@ def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
         assert judge.processes("noted") == []
 
 
+@contextlib.contextmanager
+def journal_in_memory() -> Iterator[Journal]:
+    with contextlib.closing(Store(None)) as store:
+        yield Journal(store)
+
+
 def begun(state: Path, job_id: str, starts: int) -> None:
     """Write a state file with one unfinished job that was started so often."""
 
@@ -98,16 +104,14 @@ def test_judge_resumes_jobs_after_an_orderly_stop(tmp_path: Path) -> None:
 
 def test_orderly_end_clears_the_starts_of_unfinished_jobs() -> None:
     async def starts() -> list[int]:
-        store = Store(None)
-        writer = Journal(store)
-        request = EvaluationRequest(custom_model_src="x = 1")
-        job = Job("candidate", request, id="job", durable=True, digest="d")
-        await writer.accept(job)
-        found = []
-        for step in (writer.begin(job), writer.begin(job), writer.rest(), writer.begin(job)):
-            await step
-            found += [row.starts for row in await writer.jobs()]
-        store.close()
+        with journal_in_memory() as writer:
+            request = EvaluationRequest(custom_model_src="x = 1")
+            job = Job("candidate", request, id="job", durable=True, digest="d")
+            await writer.accept(job)
+            found = []
+            for step in (writer.begin(job), writer.begin(job), writer.rest(), writer.begin(job)):
+                await step
+                found += [row.starts for row in await writer.jobs()]
         return found
 
     assert asyncio.run(starts()) == [1, 2, 0, 1]
@@ -169,13 +173,11 @@ def test_jobs_that_arrive_together_are_committed_together(tmp_path: Path) -> Non
 
 def test_failed_transaction_fails_alone() -> None:
     async def execute() -> tuple[list[object], list[str]]:
-        store = Store(None)
-        writer = Journal(store)
-        request = EvaluationRequest(custom_model_src="x = 1")
-        jobs = [Job("candidate", request, id=name, durable=True, digest="d") for name in "abac"]
-        outcomes = await asyncio.gather(*map(writer.accept, jobs), return_exceptions=True)
-        found = [each.id for each in await writer.jobs()]
-        store.close()
+        with journal_in_memory() as writer:
+            request = EvaluationRequest(custom_model_src="x = 1")
+            jobs = [Job("candidate", request, id=name, durable=True, digest="d") for name in "abac"]
+            outcomes = await asyncio.gather(*map(writer.accept, jobs), return_exceptions=True)
+            found = [each.id for each in await writer.jobs()]
         return list(outcomes), found
 
     outcomes, found = asyncio.run(execute())
@@ -209,18 +211,15 @@ def test_only_oldest_finished_jobs_are_dropped(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(journal, "KEPT", 3)
 
     async def fill() -> list[Job]:
-        store = Store(None)
-        writer = Journal(store)
-        request = EvaluationRequest(custom_model_src="x = '\ud800'")
-        for number in range(8):
-            name = str(number)
-            job = Job("candidate", request, id=name, durable=True, digest="d")
-            await writer.accept(job)
-            if number != 2:
-                await writer.finish(job, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
-        rows = await writer.jobs()
-        store.close()
-        return rows
+        with journal_in_memory() as writer:
+            request = EvaluationRequest(custom_model_src="x = '\ud800'")
+            for number in range(8):
+                name = str(number)
+                job = Job("candidate", request, id=name, durable=True, digest="d")
+                await writer.accept(job)
+                if number != 2:
+                    await writer.finish(job, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
+            return await writer.jobs()
 
     rows = asyncio.run(fill())
     assert [row.id for row in rows] == ["2", "5", "6", "7"]
@@ -238,17 +237,14 @@ def test_job_that_finished_last_is_kept(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(journal, "KEPT", 2)
 
     async def kept() -> list[str]:
-        store = Store(None)
-        writer = Journal(store)
-        request = EvaluationRequest(custom_model_src="x = 1")
-        jobs = [Job("candidate", request, id=f"{n}", durable=True, digest="d") for n in range(5)]
-        for job in jobs:
-            await writer.accept(job)
-        for job in (*jobs[1:4], jobs[0]):  # the last one still runs
-            await writer.finish(job, JobAnswer(id=job.id, kind="candidate", state="cancelled"))
-        found = [job.id for job in await writer.jobs()]
-        store.close()
-        return found
+        with journal_in_memory() as writer:
+            request = EvaluationRequest(custom_model_src="x = 1")
+            jobs = [Job("candidate", request, id=f"{n}", durable=True, digest="d") for n in range(5)]
+            for job in jobs:
+                await writer.accept(job)
+            for job in (*jobs[1:4], jobs[0]):  # the last one still runs
+                await writer.finish(job, JobAnswer(id=job.id, kind="candidate", state="cancelled"))
+            return [job.id for job in await writer.jobs()]
 
     assert asyncio.run(kept()) == ["4", "3", "0"]
 

@@ -83,7 +83,7 @@ class InputPool:
         self.parcel = repeated(self.shared, trees[0].shape, self._places, count, self.set_bytes)
         self._signature = trees[0].signature()
         self._alike = all(tree.signature() == self._signature for tree in trees)
-        self._drawn_lists = 0
+        self._drawn_lists = int(self.redraws)  # so many argument lists are drawn anew each time
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
         self._contents: Contents | None = None
@@ -109,16 +109,13 @@ class InputPool:
 
     def refresh(self, *, whole: bool = False) -> None:
         """Give every argument list contents that it never had before, in part or as a ``whole``."""
-        if self.redraws:
+        for number in range(self._drawn_lists):
             self._last_draw += 1
             leaves = self._last_drawn()
-            self._sums = [costs.checksum(leaf) for leaf in leaves]  # before the candidate can see them
-            self._write(leaves)
-        elif self._drawn_lists:
-            for number in range(self._drawn_lists):
-                self._last_draw += 1
-                self._write(self._last_drawn(), number)
-        else:
+            if self.redraws:
+                self._sums = [costs.checksum(leaf) for leaf in leaves]  # before the candidate can see them
+            self._write(leaves, number)
+        if not self._drawn_lists:
             assert self._contents is not None
             self._contents.fill(self.rows, 1.0 if whole else _FRESH)
         torch.cuda.synchronize()
