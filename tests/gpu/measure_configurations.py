@@ -1,7 +1,7 @@
 """Measure the choices of sweeps: ``python -m tests.gpu.measure_configurations --out FILE``.
 
-First all combinations of each kernel are timed by one process. Then a judge gets all kernels at once, each
-with a sweep, and what it chose is looked up among these times.
+First all combinations of each kernel are timed by one process. Then the judge of each ``--tree`` gets all
+kernels at once, each with a sweep, and what it chose is looked up among these times.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,9 +23,11 @@ from triton.testing import do_bench
 
 from adaexplore.core.text.tunables import Values, combination, count, read_tunables, with_values
 from tests.gpu.configured_kernels import CASES
-from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import Case
-from tests.online_judge.live import running_judge
+from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.service import Client, request_of, running_judge
+
+_JOB_S = 600
 
 
 def loaded(source: str, folder: Path, name: str) -> ModuleType:
@@ -72,11 +75,30 @@ def table(case: Case, folder: Path) -> list[tuple[Values, float | None]]:
     return rows
 
 
+def job(judge: Client, case: Case, tune_s: float) -> dict[str, Any]:
+    """How a job with a sweep ends, and the seconds that it took on the client's clock."""
+    candidate = Candidate("case", "case", case.reference, case.candidate)
+    request = request_of(candidate, _JOB_S) | {"dtype_str": case.dtype, "tf32": "off", "tune_s": tune_s}
+    body, begin = {"kind": "candidate", "request": request, "force": True}, time.monotonic()
+    return judge.finished(body, _JOB_S) | {"client_s": round(time.monotonic() - begin, 2)}
+
+
+def share_of_best(
+    rows: list[tuple[Values, float | None]], answer: dict[str, Any]
+) -> tuple[float | None, dict[str, Any]]:
+    """Return the best time of all combinations over that of the sweep's choice, and the sweep's report."""
+    tuned = (answer.get("verdict") or {}).get("metadata", {}).get("tuned") or {}
+    times = [(values, ms) for values, ms in rows if ms is not None]
+    chosen_ms = next((ms for values, ms in times if values == tuned.get("values")), None)
+    return min(ms for _, ms in times) / chosen_ms if chosen_ms else None, tuned
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--tune-s", type=float, default=8.0)
     parser.add_argument("--tables", type=Path, help="times of all combinations of an earlier run")
+    parser.add_argument("--tree", action="append", default=[], help="checkout of a judge; several")
     parser.add_argument("--only", nargs="*", default=list(CASES))
     options = parser.parse_args()
     results: dict[str, Any] = {}
@@ -91,27 +113,22 @@ def main() -> None:
             results[case] = {"table": rows}
             options.out.write_text(json.dumps(results))
     torch.cuda.empty_cache()
-    environment = {"JUDGE_DEVICE": "cuda", "MAX_CONCURRENT_EVALS": "8", "LOG_FORMAT": "json"}
-    with (
-        tempfile.TemporaryDirectory() as name,
-        options.out.with_suffix(".log").open("wb") as log,
-        running_judge(Path(name), log=log, **environment) as judge,
-        ThreadPoolExecutor(len(options.only)) as pool,
-    ):
-        answers = pool.map(lambda case: job(judge, CASES[case], tune_s=options.tune_s), options.only)
+    for number, tree in enumerate(options.tree or ["."]):
+        log = options.out.with_suffix(f".{number}.log")
+        with (
+            running_judge("cuda", len(options.only), log, Path(tree).resolve()) as url,
+            Client(url) as judge,
+            ThreadPoolExecutor(len(options.only)) as pool,
+        ):
+            answers = list(pool.map(lambda case: job(judge, CASES[case], options.tune_s), options.only))
         for case, answer in zip(options.only, answers, strict=True):
-            found = results[case]
-            found["answer"] = answer
-            tuned = (answer["verdict"] or {}).get("metadata", {}).get("tuned", {})
-            times = [(values, ms) for values, ms in found["table"] if ms is not None]
-            best_ms = min(ms for _, ms in times)
-            chosen_ms = next((ms for values, ms in times if values == tuned.get("values")), None)
-            found["share_of_best"] = best_ms / chosen_ms if chosen_ms else None
-            options.out.write_text(json.dumps(results))
+            share, tuned = share_of_best(results[case]["table"], answer)
+            results[case][tree] = {"share_of_best": share, "answer": answer}
             sys.stdout.write(
-                f"{case}: {found['share_of_best'] or 0:.3f} of the best of {len(times)}, "
-                f"{tuned.get('tried')} tried, {answer['client_s']} s\n"
+                f"{tree}, {case}: {share or 0:.3f} of the best, {tuned.get('tried')} tried, "
+                f"{answer['client_s']} s\n"
             )
+        options.out.write_text(json.dumps(results))
 
 
 if __name__ == "__main__":
