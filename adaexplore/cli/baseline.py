@@ -56,11 +56,12 @@ def run(args: argparse.Namespace) -> int:
     ):
         if access.identity.device != "cuda":
             raise UsageError(f"baselines need a GPU; the judge runs on {access.identity.hardware}")
-        name = access.identity.hardware if config.gpu_name == "auto" else config.gpu_name
+        hardware = access.identity.hardware
+        name = hardware if config.gpu_name == "auto" else config.gpu_name
         path = args.out / name / f"{FILE_NAMES[config.baseline]}{_set_name(config, environment)}.json"
         busy = f"another process writes to {path}; wait for it or name another folder with --out"
         with locked(path.with_suffix(".lock"), "name another folder with --out", busy):
-            record = _read(path)
+            record = _read(path, hardware)
             wanted = {task: conditions(task, config, access.identity) for task in tasks}
             waiting = [task for task in tasks if not _is_recorded(task, record, wanted[task])]
             with progress(len(tasks), "problem", len(tasks) - len(waiting)) as bar:
@@ -130,8 +131,12 @@ def _note(
     coverage |= {"timed": len(times), "problems": problems, "complete": len(times) == problems}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read the existing record; a stopped run continues from it."""
+def _read(path: Path, hardware: str) -> dict[str, Any]:
+    """Read the existing record; a stopped run continues from it.
+
+    Raises:
+        UsageError: it cannot be used, or has times of other hardware.
+    """
     if not path.exists():
         return {}
     try:
@@ -141,4 +146,11 @@ def _read(path: Path) -> dict[str, Any]:
     levels = record.values() if isinstance(record, dict) else [None]
     if not all(isinstance(part, dict) and all(isinstance(x, dict) for x in part.values()) for part in levels):
         raise UsageError(f"{path} does not hold levels of problems; move it away")
+    entries = [entry for level, part in record.items() if level != COVERAGE for entry in part.values()]
+    others = {entry.get("hardware", hardware) for entry in entries} - {hardware}
+    if others:
+        raise UsageError(
+            f"{path} has times of {min(others)}, and the judge's GPU is {hardware}; "
+            "set gpu_name to another name, or name another folder with --out"
+        )
     return dict(record)

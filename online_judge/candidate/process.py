@@ -158,6 +158,7 @@ class CandidateProcess:
     def _forward(self, order: orders.Forward, fds: list[int]) -> orders.Forwarded:
         modules.restore_buffers(self._model, self._buffers)
         seen: orders.Seen = {}
+        again = None
         with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
             arguments = self._arguments(inputs)
             given = trees.take_apart(arguments).leaves
@@ -171,8 +172,6 @@ class CandidateProcess:
                 case "profiled":
                     again = partial(self._call, order.seed, _clones(arguments))
                     result = call()
-                    share = profile.profile_share(again, self._meter.kernel_names())
-                    seen = {"share": share.to_json() if share is not None else None}
                 case _:
                     with quick_autotuning() if self._cuda else contextlib.nullcontext():
                         result = call()
@@ -182,10 +181,13 @@ class CandidateProcess:
             tree = trees.take_apart(result)
             leaves = tree.forms()
             _copy_fitting(tree.leaves, outputs.leaves)
+            if again is not None:  # it may change outputs in a buffer's memory
+                share = profile.profile_share(again, self._meter.kernel_names())
+                seen = {"share": share.to_json() if share is not None else None}
             if not self._cuda:  # the evaluator must see changes of the inputs, as on a GPU
                 _copy_fitting(given, inputs.leaves)
             self._synchronise()
-            del arguments, given, result, call
+            del arguments, given, result, call, again
         if self._cuda:
             with contextlib.suppress(RuntimeError):  # after a failed capture torch refuses all others
                 torch.cuda.empty_cache()  # free memory for the next inputs

@@ -158,6 +158,19 @@ def test_other_sets_do_not_mix_with_kernelbench(problems: Path, monkeypatch: pyt
     assert len(record(problems, "baseline_time_torch-bench")["level1"]) == 3
 
 
+def test_times_of_two_gpus_do_not_mix(
+    problems: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url, "gpu_name=NVIDIA Test", tasks="1 1\n") == 0
+        before = record(problems)
+        other = {**judge_server.HEALTH, "hardware": "NVIDIA Other"}
+        monkeypatch.setattr(judge_server, "HEALTH", other)
+        assert call(problems, server.url, "gpu_name=NVIDIA Test") == 2
+    assert "has times of NVIDIA Test, and the judge's GPU is NVIDIA Other" in capsys.readouterr().err
+    assert record(problems) == before
+
+
 def test_judge_without_samples_is_refused(problems: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with JudgeServer(lambda _path, _body: (200, PASSED, {})) as server:
         assert call(problems, server.url) == 4
