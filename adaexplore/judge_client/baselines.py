@@ -6,6 +6,7 @@ import random
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from adaexplore.core import recorded_times
@@ -79,13 +80,12 @@ def summary(rounds: Sequence[Sequence[float]]) -> Entry:
     ``ci_low`` and ``ci_high`` are the 95 % interval of the mean, by bootstrap over rounds (calls of a round
     have the same GPU clocks).
     """
-    ordered = sorted(call for calls in rounds for call in calls)
-    cut = int(len(ordered) * _TRIM)
-    kept = ordered[cut : len(ordered) - cut]
+    ordered = sorted(chain.from_iterable(rounds))
+    kept = _trimmed(ordered)
     tenths = statistics.quantiles(ordered, n=10, method="inclusive") if len(ordered) > 1 else ordered * 9
     rng = random.Random(0)
-    means = [statistics.fmean(calls) for calls in rounds]
-    drawn = sorted(statistics.fmean(rng.choices(means, k=len(means))) for _ in range(RESAMPLES))
+    draws = (sorted(chain.from_iterable(rng.choices(rounds, k=len(rounds)))) for _ in range(RESAMPLES))
+    means = sorted(statistics.fmean(_trimmed(calls)) for calls in draws)
     return {
         "mean": statistics.fmean(kept),
         "std": statistics.stdev(kept) if len(kept) > 1 else 0.0,
@@ -95,6 +95,11 @@ def summary(rounds: Sequence[Sequence[float]]) -> Entry:
         "median": statistics.median(ordered),
         "p10": tenths[0],
         "p90": tenths[-1],
-        "ci_low": drawn[int(0.025 * RESAMPLES)],
-        "ci_high": drawn[int(0.975 * RESAMPLES) - 1],
+        "ci_low": means[int(0.025 * RESAMPLES)],
+        "ci_high": means[int(0.975 * RESAMPLES) - 1],
     }
+
+
+def _trimmed(ordered: Sequence[float]) -> Sequence[float]:
+    cut = int(len(ordered) * _TRIM)
+    return ordered[cut : len(ordered) - cut]

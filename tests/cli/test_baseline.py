@@ -192,5 +192,6 @@ def test_summary_leaves_out_outliers_in_the_mean() -> None:
     assert found["mean"] == 1.0
     assert found["std"] == 0.0
     assert (found["min"], found["max"], found["median"], found["p10"], found["p90"]) == (0.5, 100, 1, 1, 1)
+    assert (found["ci_low"], found["ci_high"]) == (1.0, 1.0)
     one = summary([[2.0]])
     assert (one["mean"], one["std"], one["p10"], one["ci_low"]) == (2.0, 0.0, 2.0, 2.0)
