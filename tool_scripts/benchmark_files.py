@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from adaexplore.core.dialects import flashinfer, tritonbench
 from adaexplore.core.dialects.catalogue import Benchmark
@@ -83,13 +84,26 @@ def solution(definition: str, name: str, code: str, hardware: str | None, *, in_
     return made.model_dump_json(exclude_none=True)
 
 
+def times_ms(workload: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the times of candidate and reference that count; None if not timed.
+
+    Workloads in older results have GPU times only.
+    """
+    for names in (("score_ms", "baseline_ms"), ("gpu_ms", "baseline_gpu_ms")):
+        own, reference = map(workload.get, names)
+        if own and reference:
+            return own, reference
+    return None
+
+
 def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], found: Verdict) -> list[str]:
     """Return the JSON of a trace for each judged workload; passing ones must be timed.
 
     Deviations are unknown (NaN): the judge says whether a tolerance was met. ``made_by`` names the solution.
     """
-    alone = {"name": "1", "status": found.status.value, "gpu_ms": found.runtime_ms}
-    alone["baseline_gpu_ms"] = found.runtime_stats.get("baseline_time")
+    stats = found.runtime_stats
+    alone = {"name": "1", "status": found.status.value, "score_ms": stats.get("score_ms", found.runtime_ms)}
+    alone["baseline_ms"] = stats.get("baseline_time")
     environment = {"hardware": str(found.metadata.get("hardware") or "unknown"), "libs": {}}
     timestamp = datetime.now(UTC).isoformat()
     made = []
@@ -101,9 +115,10 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
         if status in ("PASSED", "INCORRECT_NUMERICAL"):
             evaluation["correctness"] = _UNKNOWN
         if status == "PASSED":
-            own, reference = outcome.get("gpu_ms"), outcome.get("baseline_gpu_ms")
-            if not own or not reference:
+            times = times_ms(outcome)
+            if times is None:
                 continue
+            own, reference = times
             evaluation["performance"] = {
                 "latency_ms": own,
                 "reference_latency_ms": reference,

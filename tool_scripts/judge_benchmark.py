@@ -10,6 +10,7 @@ kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces 
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import logging
 import os
@@ -25,11 +26,12 @@ import httpx
 
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
-from adaexplore.core.errors import JudgeError, TaskError
+from adaexplore.core.errors import JudgeError, TaskError, UsageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.flags import REJECT, SUSPECT
+from adaexplore.core.text.syntax import parse
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.figures import is_plausible
 from adaexplore.report.task_result import calls_ran
@@ -42,7 +44,12 @@ from tool_scripts.script import script, show
 
 log = logging.getLogger(__name__)
 
-_ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
+_ROUTES: Mapping[Source, str] = {
+    "TBG": "/evaluate_tbg_kernel",
+    "TBT": "/evaluate_tbt_kernel",
+    "FIT": "/evaluate_fit_kernel",
+    "MLSYS": "/evaluate",
+}
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
@@ -73,9 +80,11 @@ def _judged(
         code = candidate(benchmark, name, text, kind)
         body = {"kernel_code": code, "task_id": name, "timeout": options.timeout_s}
         if benchmark.source in ("TBG", "TBT"):
-            line["prints"] = "print(" in text
+            line["prints"] = _prints(text)
             body |= {"measure_performance": not options.untimed, "num_perf_trials": 100}
-        answer = client.post(f"/evaluate_{_ROUTES[benchmark.source]}_kernel", json=body)
+        elif benchmark.source == "MLSYS":
+            body |= {"test_source": "MLSYS", "measure_performance": True, "num_perf_trials": 50}
+        answer = client.post(_ROUTES[benchmark.source], json=body)
     except TaskError as error:
         return line | {"error": str(error)}
     except httpx.HTTPError as error:
@@ -96,6 +105,11 @@ def _judged(
         "metrics": verdict.to_metrics(),
         "seconds": round(time.monotonic() - start, 2),
     }
+
+
+def _prints(text: str) -> bool:
+    calls = (node.func for node in ast.walk(parse(text)) if isinstance(node, ast.Call))
+    return any(isinstance(function, ast.Name) and function.id == "print" for function in calls)
 
 
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -139,10 +153,10 @@ def _ratio(line: Mapping[str, Any]) -> float | None:
     if not line.get("speedup"):
         return None
     listed = line["metrics"]["metadata"].get("workloads") or ()
-    timed = [each for each in listed if each.get("baseline_gpu_ms")]
+    timed = [times for times in map(benchmark_files.times_ms, listed) if times is not None]
     if not timed:
         return float(line["speedup"])
-    return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
+    return sum(reference for _, reference in timed) / sum(own for own, _ in timed)
 
 
 def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path) -> int:
@@ -154,11 +168,13 @@ def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folde
         name, path = line["task"], benchmark.paths[line["task"]]
         verdict = Verdict.from_metrics(line["metrics"])
         kind, sol = line["candidate"], path.name == flashinfer.SOL_FILE
-        code = candidate(benchmark, name, input_text(path, "task file", TaskError), kind)
+        text = input_text(path, "task file", TaskError)
+        code, definition = candidate(benchmark, name, text, kind), flashinfer.read_definition(text, path).name
         hardware = None if sol else str(verdict.metadata.get("hardware", "unknown"))
-        made = benchmark_files.solution(name, f"{name}_{kind}", code, hardware, in_place=kind == "zeros")
+        zeros, made_by = kind == "zeros", f"{name}_{kind}"
+        made = benchmark_files.solution(definition, made_by, code, hardware, in_place=zeros)
         workloads = benchmark_files.judged_workloads(benchmark, name, verdict)
-        found = benchmark_files.of_verdict(name, f"{name}_{kind}", workloads, verdict)
+        found = benchmark_files.of_verdict(definition, made_by, workloads, verdict)
         write_text(folder / "solutions" / f"{name}.json", f"{made}\n")
         write_text(folder / "traces" / f"{name}.jsonl", "".join(f"{each}\n" for each in found))
         count += len(found)
@@ -184,6 +200,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     out = JsonLines(options.out)
     benchmark = open_benchmark(options.source, {}, str(options.folder))
+    others = {line["candidate"] for line in out.read(dict)} - {options.candidate}
+    if others:
+        raise UsageError(
+            f"{options.out} holds results of the candidate {min(others)}; "
+            f"give another --out for {options.candidate}"
+        )
     with contextlib.ExitStack() as stack:
         url = options.judge
         if url is None:

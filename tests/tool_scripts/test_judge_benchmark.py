@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.judge_server import JudgeServer
+from adaexplore.core.wire import EvaluationRequest
+from tests.judge_server import PASSED, JudgeServer
 from tool_scripts import judge_benchmark
 from tool_scripts.judge_benchmark import summary
 
@@ -98,3 +99,68 @@ def test_own_judge_keeps_hidden_inputs_across_runs(tmp_path: Path, monkeypatch: 
             assert judge_benchmark.main(["TBT", str(tmp_path), "--out", str(tmp_path / out)]) == 0
     assert secrets[0]
     assert secrets[0] == secrets[1]
+
+
+@pytest.mark.parametrize(
+    ("end", "prints"), [("# print(r)", False), ("r = 'print(1)'", False), ("print (1)", True)]
+)
+def test_only_a_call_of_print_counts(tmp_path: Path, end: str, prints: bool) -> None:
+    (tmp_path / "add.py").write_text(FILE.format(name="add").replace("print(add(1))", f"add(1)\n{end}"))
+    out = tmp_path / "out.jsonl"
+    with JudgeServer() as server:
+        assert judge_benchmark.main(["TBT", str(tmp_path), "--out", str(out), "--judge", server.url]) == 0
+    assert json.loads(out.read_text())["prints"] is prints
+
+
+def test_file_of_another_candidate_is_refused(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "add.py").write_text(FILE.format(name="add"))
+    out = tmp_path / "out.jsonl"
+    out.write_text(json.dumps(line("add")) + "\n")
+    assert judge_benchmark.main(["TBT", str(tmp_path), "--out", str(out), "--candidate", "zeros"]) == 2
+    assert "out.jsonl holds results of the candidate reference; give another --out for zeros" in caplog.text
+
+
+def definition(folder: Path) -> None:
+    """Write the definition ``scaled`` into a folder of another name."""
+    tensor = {"shape": ["N"], "dtype": "float32"}
+    text = {
+        "name": "scaled",
+        "axes": {"N": {"type": "var"}},
+        "inputs": {"x": tensor},
+        "outputs": {"y": tensor},
+    }
+    workload = {"uuid": "a", "axes": {"N": 4}, "inputs": {"x": {"type": "random"}}}
+    (folder / "001_scaled").mkdir(parents=True)
+    path = folder / "001_scaled" / "definition.json"
+    path.write_text(json.dumps(text | {"reference": "def run(x):\n    return x * 3\n"}))
+    path.with_name("workload.jsonl").write_text(json.dumps(workload))
+
+
+def test_mlsys_tasks_name_their_source(tmp_path: Path) -> None:
+    definition(tmp_path / "tasks")
+    with JudgeServer() as server:
+        words = ["MLSYS", str(tmp_path / "tasks"), "--out", str(tmp_path / "out"), "--judge", server.url]
+        assert judge_benchmark.main(words) == 0
+    ((path, body),) = server.requests
+    assert (path, body["test_source"], body["task_id"]) == ("/evaluate", "MLSYS", "001_scaled")
+    EvaluationRequest.model_validate(body)
+
+
+def test_traces_name_the_definition_and_times_that_count(tmp_path: Path) -> None:
+    definition(tmp_path / "tasks")
+    timed = {"name": "1 N=4", "status": "passed", "gpu_ms": 1.0, "baseline_gpu_ms": 9.0}
+    timed |= {"score_ms": 2.0, "baseline_ms": 6.0}
+    answer = {**PASSED, "metadata": {"status": "passed", "workloads": [timed]}}
+    with JudgeServer(lambda *_: (200, answer, {})) as server:
+        words = ["FIT", str(tmp_path / "tasks"), "--out", str(tmp_path / "out"), "--judge", server.url]
+        assert judge_benchmark.main([*words, "--traces", str(tmp_path / "traces")]) == 0
+    solution = json.loads((tmp_path / "traces/solutions/001_scaled.json").read_text())
+    trace = json.loads((tmp_path / "traces/traces/001_scaled.jsonl").read_text())
+    assert solution["definition"] == trace["definition"] == "scaled"
+    assert solution["name"] == trace["solution"]
+    assert trace["evaluation"]["performance"]["speedup_factor"] == 3.0
+
+
+def test_speedup_uses_times_that_count() -> None:
+    timed = {"gpu_ms": 1.0, "baseline_gpu_ms": 9.0, "score_ms": 2.0, "baseline_ms": 6.0}
+    assert summary([line("a", speedup=3.0, metrics={"metadata": {"workloads": [timed]}})])["speedup"] == 3.0

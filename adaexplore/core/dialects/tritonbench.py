@@ -9,7 +9,9 @@ has no test, is not valid Python, or its test calls nothing that it defines.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import io
+import tokenize
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,25 +20,26 @@ from adaexplore.core.text.syntax import bound_names, parse, statements
 
 _MARK = "#" * 146
 _TEMPLATES = Path(__file__).parent / "templates"
+_IMPORTS = (ast.Import, ast.ImportFrom)
 
 
 def problem_source(text: str, path: Path) -> str:
     file = read(text, path)
-    names = _names(file.functions)
+    added = f"{_template('calls')}\n\n{_template('recording')}"
     test = f"_TB_TEST = {file.test!r}\n_TB_CALLS = _tb_recorded(None)  # before any seed is set\n"
-    return "\n\n".join([file.gold.strip("\n"), _template("calls"), _template("recording"), names + test])
+    return _joined(file.gold.strip("\n"), added, file.functions) + test
 
 
 def candidate_source(code: str, text: str, path: Path) -> str:
     """Return a candidate that defines the functions of a file as a module with ``ModelNew``."""
     functions = read(text, path).functions
     try:
-        if "ModelNew" in _bound(parse(code)):
+        if "ModelNew" in _bound(parse(code)) and "ModelNew" not in functions:
             return code
     except (SyntaxError, ValueError):
         return code  # the judge reports the syntax error with its line
     calls = _template("calls").replace("class Model(", "class ModelNew(")
-    return "\n\n".join([code.rstrip("\n"), calls, _names(functions)])
+    return _joined(code.rstrip("\n"), calls, functions)
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,29 @@ def read(text: str, path: Path) -> File:
     return File(gold, _without_repeats(test, body, defined, path.stem), functions)
 
 
-def _names(functions: Iterable[str]) -> str:
-    return f"_TB_NAMES = {{{', '.join(f'{name!r}: {name}' for name in functions)}}}\n"
+def _joined(code: str, added: str, functions: Sequence[str]) -> str:
+    """Return both with a table of the functions; what both define gets a private name in the first."""
+    tree = parse(code)
+    imports = (node for node in statements(tree.body) if isinstance(node, _IMPORTS))
+    kept = {name for node in imports for name in bound_names(node)}
+    taken = {name for node in statements(parse(added).body) for name in bound_names(node)} - kept
+    own = {name: f"_tb_own_{name}" for name in taken & _bound(tree).union(functions)}
+    table = ", ".join(f"{name!r}: {own.get(name, name)}" for name in functions)
+    return "\n\n".join([_renamed(code, own) if own else code, added, f"_TB_NAMES = {{{table}}}\n"])
+
+
+def _renamed(code: str, names: Mapping[str, str]) -> str:
+    """Return the code with new names of globals; attributes, methods and keywords keep theirs."""
+    lines = io.StringIO(code).readlines()
+    skipped = (tokenize.NL, tokenize.COMMENT)
+    tokens = [each for each in tokenize.generate_tokens(iter(lines).__next__) if each.type not in skipped]
+    for before, token, after in reversed([*zip([tokens[-1], *tokens], tokens, tokens[1:], strict=False)]):
+        (row, column), keyword = token.start, before.string in ("(", ",") and after.string == "="
+        method = before.string == "def" and before.start[1] > 0
+        if token.string in names and before.string != "." and not keyword and not method:
+            line = lines[row - 1]
+            lines[row - 1] = line[:column] + names[token.string] + line[token.end[1] :]
+    return "".join(lines)
 
 
 def _template(name: str) -> str:
@@ -74,7 +98,7 @@ def _template(name: str) -> str:
 
 def _bound(tree: ast.Module) -> set[str]:
     """Return the names that the module defines or assigns outside functions, without imports."""
-    own = (node for node in statements(tree.body) if not isinstance(node, ast.Import | ast.ImportFrom))
+    own = (node for node in statements(tree.body) if not isinstance(node, _IMPORTS))
     return {name for node in own for name in bound_names(node)}
 
 

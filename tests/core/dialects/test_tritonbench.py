@@ -266,6 +266,116 @@ def twice(x):
     assert [gradient.tolist() for gradient in upstream] == [[1.0, 1.0], [0.0, 0.0]]
 
 
+SQUARE = """
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * ctx.saved_tensors[0] * gradient
+
+def square(x):
+    return Square.apply(x)
+
+def triple(x):
+    return x * 3
+
+def double_(x):
+    return x.mul_(2)
+
+class Scale(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((n,), 3.0))
+        self.unused = torch.nn.Parameter(torch.ones(n))
+    def forward(self, x):
+        return square(x * self.weight)
+"""
+
+
+def of_test(gold: str, test: str) -> Any:
+    return load(tritonbench.problem_source(f"import torch\n{gold}{LINE}\n{test}\n", PATH))
+
+
+@pytest.mark.parametrize(
+    ("test", "want"),
+    [
+        ("square(x * 1.0).sum().backward()", [[[2.0, 2.0]]]),
+        ("square(triple(x)).sum().backward()", [[[18.0, 18.0]], [[6.0, 6.0]]]),
+        ("double_(x * 1.0).sum().backward()", [[[2.0, 2.0]]]),
+        ("(square(x * 1.0) * 0).sum().backward()", [[]]),
+        ("square(x * 1.0)", [[]]),
+    ],
+)
+def test_gradients_of_computed_arguments_are_outputs(test: str, want: list[Any]) -> None:
+    problem = of_test(SQUARE, f"x = torch.ones(2, requires_grad=True)\n{test}")
+    for number, each in enumerate(want):
+        with torch.no_grad():
+            gradients = problem.Model()(*inputs(problem, number))[2]
+        assert [gradient.tolist() for gradient in gradients] == each
+
+
+def test_gradients_of_parameters_are_outputs() -> None:
+    problem = of_test(SQUARE, "scale = Scale(2)\nscale(torch.ones(2)).sum().backward()\nscale(torch.ones(2))")
+    with torch.no_grad():
+        (found,) = problem.Model()(*inputs(problem, 0))[2]
+        assert problem.Model()(*inputs(problem, 1))[2] == []
+    assert {name: gradient.tolist() for name, gradient in found.items()} == {
+        "0.weight": [6.0, 6.0],
+        "0.unused": [0.0, 0.0],
+    }
+
+
+def test_result_beside_a_reference_without_one_is_ignored() -> None:
+    text = f"import torch\ndef fill(x):\n    x.fill_(3)\n{LINE}\nfill(torch.zeros(2))\n"
+    problem = load(tritonbench.problem_source(text, PATH))
+    code = "def fill(x):\n    return x.fill_(3)\n"
+    candidate = load(tritonbench.candidate_source(code, text, PATH))
+    for model in (problem.Model(), candidate.ModelNew()):
+        result, written, _ = model(*problem.get_inputs())
+        assert (result, written[0].tolist()) == (None, [3.0, 3.0])
+
+
+@pytest.mark.parametrize("name", ["Model", "ModelNew", "get_inputs", "io"])
+def test_file_may_define_names_of_the_added_module(name: str) -> None:
+    gold = f"""
+import torch
+class {name}(torch.nn.Module):
+    def __init__(self, n):
+        super({name}, self).__init__()
+        self.n = n
+    def forward(self, x):
+        return self.{name}(x, dict({name}=self.n))
+    def {name}(self, x, given):
+        return x * given["{name}"]
+def make(x):
+    return {name}(3)(x)
+"""
+    text = f"{gold}{LINE}\n{name}(4)(torch.ones(2))\nmake(torch.ones(2))\n"
+    problem = load(tritonbench.problem_source(text, PATH))
+    candidate = load(tritonbench.candidate_source(tritonbench.read(text, PATH).gold, text, PATH))
+    assert [each["name"] for each in problem.get_workloads()] == [f"call 1: {name}.__call__", "call 2: make"]
+    for number, want in enumerate((4.0, 3.0)):
+        for model in (problem.Model(), candidate.ModelNew()):
+            assert model(*inputs(problem, number))[0].tolist() == [want, want]
+
+
+def test_argument_of_type_size_keeps_its_type() -> None:
+    problem = of_test("def f(n):\n    return torch.ones(n.numel()).view(n)\n", "f(torch.Size([2, 3]))")
+    assert problem.Model()(*problem.get_inputs())[0].shape == (2, 3)
+
+
+def test_tensor_given_twice_stays_one() -> None:
+    gold = "def f(x, out):\n    out.fill_(5)\n    return x + 1, x is out\n"
+    problem = of_test(gold, "x, y = torch.zeros(2), torch.zeros(2)\nf(x, y)\nf(x, out=x)")
+    for number, (result, written) in enumerate([([1.0, 1.0], [1]), ([6.0, 6.0], [0])]):
+        given = inputs(problem, number)
+        made, same = problem.Model()(*given)[0]
+        assert (made.tolist(), bool(same), given[3]) == (result, number == 1, written)
+
+
 def test_argument_of_a_foreign_class_is_refused() -> None:
     text = f"import threading\ndef f(x): ...\n{LINE}\nimport threading\nf(threading.Lock())\n"
     with pytest.raises(TypeError, match="of type lock cannot be passed"):

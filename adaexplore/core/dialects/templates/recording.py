@@ -12,7 +12,7 @@ def get_init_inputs():
 def get_workloads():
     return [
         {"name": f"call {number}: {name}", "get_inputs": functools.partial(_tb_inputs, number), "weight": 1.0}
-        for number, (name, _) in _TB_CALLS.items()
+        for number, (name, *_) in _TB_CALLS.items()
     ]
 
 
@@ -22,13 +22,15 @@ def get_inputs():
 
 def _tb_inputs(number):
     name, args, kwargs, wanted, upstream = _tb_recorded(number)[number]
-    return [name, args, kwargs, _TB_CALLS[number][1], wanted, upstream]
+    _, written, returns = _TB_CALLS[number]
+    return [name, args, kwargs, written, wanted, upstream, returns]
 
 
 def _tb_recorded(chosen):
-    """Run the test; return by number what the call ``chosen`` gets, else each function and what it writes to.
+    """Run the test; return by number what the call ``chosen`` gets.
 
-    Left out are calls that raise, as some tests want, and calls that return and write nothing to compare. A
+    Without ``chosen`` return each function, what it writes to, and whether it returns anything but None. Left
+    out are calls that raise, as some tests want, and calls that return and write nothing to compare. A
     function writes to the same arguments in all calls: one may write what a tensor holds already.
     """
     calls, writes, numbers = {}, {}, itertools.count(1)
@@ -38,25 +40,26 @@ def _tb_recorded(chosen):
             number = next(numbers)
             if number != chosen and chosen is not None:
                 return function(*args, **kwargs)
-            packed = [_tb_packed(list(args)), _tb_packed(kwargs)]
+            every = [_tb_packed(list(args)), _tb_packed(kwargs)]
+            packed = _tb_once(every)
             given = _tb_tensors(packed)
             copies = _tb_mapped(packed, lambda tensor: tensor.detach().clone())
+            wanted = [i for i, tensor in enumerate(given) if tensor.requires_grad]  # before it is written to
             result = function(*args, **kwargs)
             if chosen is None:
                 kept = enumerate(zip(given, _tb_tensors(copies), strict=True))
                 changed = [i for i, pair in kept if not torch.equal(*map(_tb_bits, pair))]
-                written = writes.setdefault((name, len(given)), set())
+                written = writes.setdefault((name, len(_tb_tensors(every)), len(given)), set())
                 written.update(changed)
-                calls[number] = name, written, _tb_gives(result)
+                calls[number] = name, written, _tb_gives(result), result is not None
                 return result
             upstream = []
-            wanted = [i for i, tensor in enumerate(given) if tensor.requires_grad and tensor.is_leaf]
-            for tensor in _tb_tensors(result) if wanted else ():
+            for tensor in _tb_tensors(result) if wanted or _tb_parameters([*args, *kwargs.values()]) else ():
                 if tensor.requires_grad:
                     upstream.append(torch.zeros_like(tensor))
                     tensor.register_hook(functools.partial(_tb_keep, upstream[-1]))
             calls[number] = [name, *copies, wanted, upstream]
-            if not wanted:
+            if not upstream:
                 raise _tb_Enough
             return result
 
@@ -68,7 +71,7 @@ def _tb_recorded(chosen):
             methods = {key: recorded(f"{name}.{key}", getattr(value, key)) for key in ("apply", "forward")}
             names[name] = type(name, (), {key: staticmethod(each) for key, each in methods.items()})
         elif isinstance(value, type):
-            names[name] = _tb_remembering(value, recorded) if "__init__" in vars(value) else value
+            names[name] = _tb_remembering(name, value, recorded) if "__init__" in vars(value) else value
         elif hasattr(value, "__getitem__") and hasattr(value, "run"):
             names[name] = _tb_Kernel(value, recorded(f"{name}.launch", functools.partial(_tb_launch, value)))
         elif callable(value):
@@ -82,9 +85,9 @@ def _tb_recorded(chosen):
                 test()
     if chosen is None:
         calls = {
-            number: (name, sorted(written))
-            for number, (name, written, returns) in calls.items()
-            if written or returns
+            number: (name, sorted(written), returns)
+            for number, (name, written, gives, returns) in calls.items()
+            if written or gives
         }
     if not calls:
         raise RuntimeError("the test of the benchmark calls nothing that returns or writes a tensor")
@@ -93,7 +96,7 @@ def _tb_recorded(chosen):
     return calls
 
 
-def _tb_remembering(kind, recorded):
+def _tb_remembering(name, kind, recorded):
     """Return ``kind`` with objects that know how they were made; calls of these are taken down."""
 
     def __init__(self, *args, **kwargs):
@@ -102,8 +105,8 @@ def _tb_remembering(kind, recorded):
 
     members = {"__init__": __init__}
     if [each for each in kind.__mro__ if "__call__" in vars(each)]:
-        members["__call__"] = recorded(f"{kind.__name__}.__call__", kind.__call__)
-    return type(kind.__name__, (kind,), members)
+        members["__call__"] = recorded(f"{name}.__call__", kind.__call__)
+    return type(name, (kind,), members)
 
 
 class _tb_Enough(BaseException):
@@ -151,10 +154,25 @@ def _tb_bits(tensor):
     return tensor.detach().resolve_conj().resolve_neg().contiguous().flatten().view(torch.uint8)
 
 
+def _tb_once(packed):
+    """Return ``packed`` with each tensor once; elsewhere is the number of the tensor."""
+    numbers = {}
+
+    def once(tensor):
+        if id(tensor) in numbers:
+            return {"same tensor": numbers[id(tensor)]}
+        numbers[id(tensor)] = len(numbers)
+        return tensor
+
+    return _tb_mapped(packed, once)
+
+
 def _tb_packed(value):
     """Return ``value`` in terms that the judge can pass on: tensors, plain values, lists, tuples, dicts."""
     if value is None or isinstance(value, (torch.Tensor, bool, int, float, str)):
         return value
+    if isinstance(value, torch.Size):
+        return {"torch size": list(value)}
     if isinstance(value, (list, tuple)):
         return (list if isinstance(value, list) else tuple)(map(_tb_packed, value))
     if isinstance(value, dict):
