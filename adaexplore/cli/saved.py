@@ -127,7 +127,7 @@ def _judge(
 
     for task in tasks:
         kernel = by_key[task.key]
-        parts = [task.key, kernel.source, task.reference, task.hidden_workloads, policy]
+        parts = [task.key, kernel.source, task.judged_reference, task.hidden_workloads, policy]
         identity = text_digest(json.dumps(parts))
         if identity in known:
             yield JudgedKernel(kernel, task, known[identity])

@@ -22,6 +22,8 @@ class Task:
         path: where the source came from.
         hidden_workloads: source text that defines further workloads, which models never see.
         direction: whether only outputs are judged, or gradients too.
+        full_reference: ``reference`` with the workloads that it leaves out because their stored tensors do
+            not fit into a prompt; None if it has all.
     """
 
     level: int
@@ -32,6 +34,11 @@ class Task:
     path: Path
     hidden_workloads: str | None = None
     direction: Direction = "forward"
+    full_reference: str | None = None
+
+    @property
+    def judged_reference(self) -> str:
+        return self.full_reference or self.reference
 
     @property
     def key(self) -> str:

@@ -108,7 +108,7 @@ class EvaluationRequest(BaseModel):
     problem_id: str | None = None
     test_source: str | None = None
     kernel_code: str | None = None
-    task_id: str | None = None
+    task_id: str | None = Field(default=None, coerce_numbers_to_str=True)
     # added here; older judges do not know all of them, so some are not sent without a value
     tolerance: float = Field(default=LEGACY_TOLERANCE, strict=True, gt=0, allow_inf_nan=False)
     tf32: Tf32Policy = "paper"

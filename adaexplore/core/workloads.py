@@ -14,7 +14,8 @@ class WorkloadVerdict(Workload):
     """An entry of ``metadata["workloads"]``.
 
     ``flags`` are ids, ``why`` is the first line of the feedback on a failure; times are milliseconds and
-    None if nothing was timed.
+    None if nothing was timed. ``speedup`` is ``baseline_ms / score_ms``; judges before these two had only
+    times by the GPU's events, which do not always count.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -24,16 +25,26 @@ class WorkloadVerdict(Workload):
     speedup: float | None = None
     gpu_ms: float | None = None
     baseline_gpu_ms: float | None = None
+    score_ms: float | None = None
+    baseline_ms: float | None = None
     sol_score: float | None = None
     flags: tuple[str, ...] = ()
     why: str = ""
 
     @property
+    def times_ms(self) -> tuple[float | None, float | None]:
+        """The times of kernel and reference that count."""
+        if self.score_ms is None or self.baseline_ms is None:
+            return self.gpu_ms, self.baseline_gpu_ms
+        return self.score_ms, self.baseline_ms
+
+    @property
     def summary(self) -> str:
         """Return name, weight, inputs, and the speedup with its times, or the status."""
         found = self.status if self.speedup is None else f"{self.speedup:.3f}x"
-        if self.gpu_ms is not None and self.baseline_gpu_ms is not None:
-            found += f" ({self.gpu_ms:.4g} ms, reference {self.baseline_gpu_ms:.4g} ms)"
+        kernel_ms, reference_ms = self.times_ms
+        if kernel_ms is not None and reference_ms is not None:
+            found += f" ({kernel_ms:.4g} ms, reference {reference_ms:.4g} ms)"
         inputs = f", inputs {self.inputs}" if self.inputs else ""
         return f"{self.name} (weight {self.weight:g}{inputs}): {found}"
 

@@ -120,7 +120,7 @@ class HttpJudge:
     def check_problem(self, task: Task) -> ReferenceFacts | None:
         """See :class:`Judge`; a judge without this request (the release's) is not asked."""
         request = ProblemRequest(
-            original_model_src=task.reference,
+            original_model_src=task.judged_reference,
             dtype_str=task.dtype,
             direction=task.direction,
             hidden_workloads=task.hidden_workloads,
@@ -217,7 +217,7 @@ class HttpJudge:
 
     def _request(self, task: Task, source: str, **more: object) -> EvaluationRequest:
         fields = {
-            "original_model_src": task.reference,
+            "original_model_src": task.judged_reference,
             "custom_model_src": source,
             "num_correct_trials": TRIALS,
             "num_perf_trials": TIMED_RUNS,
@@ -272,7 +272,7 @@ def _reason(answer: JobAnswer) -> str:
 
 def _too_large(task: Task, source: str, error: RequestTooLargeError) -> str:
     """Return the feedback on a candidate that is too large to send; raise if the problem is too large."""
-    if len(source) < len(task.reference):
+    if len(source) < len(task.judged_reference):
         raise error
     size = len(source.encode("utf-8", "replace"))
     return f"load: the candidate has {size} bytes; {error}\nNext: write a shorter program."

@@ -157,7 +157,7 @@ def statistics_of(
     bests = [result.best for result in results]
     counted = [result for result in results if not result.degenerate]
     clean = [result.clean for result in counted]
-    called, clean_called = [result.ran for result in results], [result.ran for result in counted]
+    called, clean_called = [result.ran for result in results], [result.clean_ran for result in counted]
     return RunStatistics(
         run=run,
         **speedup_figures(bests).model_dump(),

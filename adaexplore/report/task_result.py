@@ -143,6 +143,11 @@ class TaskResult:
     begun: bool = True
 
     @property
+    def clean_ran(self) -> bool:
+        """``ran``, but False if all correct candidates have suspect flags."""
+        return self.ran and (self.clean.correct or not self.best.correct)
+
+    @property
     def degenerate(self) -> bool:
         """Whether trivial answers pass the problem."""
         return DEGENERATE in self.problem_flags

@@ -118,7 +118,8 @@ class RunConfig(BaseModel):
     direction: Direction = Field(
         default="forward",
         description="what is judged and timed: `forward` outputs alone, `both` gradients of inputs and "
-        "parameters too; `backward` is the same, with prompts that ask for a faster backward pass",
+        "parameters too; `backward` is the same, with prompts that ask for a faster backward pass; tasks of "
+        "other benchmarks: `forward`",
     )
 
     gpu_name: Text = Field(
@@ -371,6 +372,8 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append(
             f"dtype_str: {config.test_source} names its own dtypes, leave it out or set it to native"
         )
+    if source_of(config.test_source) is not None and config.direction != "forward":
+        problems.append(f"direction: {config.test_source} has no gradients to judge, set it to forward")
     if config.gpu_ids is not None:
         if len(set(config.gpu_ids)) != len(config.gpu_ids):
             problems.append(f"gpu_ids: {list(config.gpu_ids)} names a GPU twice")

@@ -14,6 +14,9 @@ from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.test_list import Selection
 
+JUDGED_BYTES = 2**17
+"""Most bytes of stored tensors in a problem that is sent to a judge: half of its default source limit."""
+
 
 @dataclass(frozen=True)
 class BenchmarkTasks:
@@ -36,8 +39,17 @@ class BenchmarkTasks:
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         name = list(self.benchmark.paths)[number - 1]
-        text, path = self.benchmark.problem(name), self.benchmark.paths[name]
-        return Task(level, str(number), name, text, config.dtype_str, path, direction=config.direction)
+        text, full = self.benchmark.problem(name), self.benchmark.problem(name, JUDGED_BYTES)
+        return Task(
+            level,
+            str(number),
+            name,
+            text,
+            config.dtype_str,
+            self.benchmark.paths[name],
+            direction=config.direction,
+            full_reference=None if full == text else full,
+        )
 
 
 def benchmark_tasks(config: RunConfig, environment: Environment) -> BenchmarkTasks:

@@ -117,7 +117,7 @@ def _entry_problem(entry: ast.expr, names: list[object]) -> str | None:
     match values.get("name"):
         case ast.Constant(value=name):
             if not isinstance(name, str) or not name:
-                wrong.append("has a name that is not text")
+                wrong.append("has a name that is not text of 1 to 80 characters in one line")
             elif name in names:
                 wrong.append(f"has the name {name!r} of another one")
             names.append(name)

@@ -19,7 +19,7 @@ class FlashInferRequest(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     kernel_code: str = Field(min_length=1)
-    task_id: str = Field(min_length=1)
+    task_id: str = Field(min_length=1, coerce_numbers_to_str=True)
     backend: Backend = "triton"
     timeout: TimeLimit | None = 300
     device: Whole | None = None
@@ -47,6 +47,8 @@ def with_sources(request: EvaluationRequest, settings: Settings) -> EvaluationRe
         return request
     if request.hidden_workloads is not None:
         raise HTTPException(400, f"a request with test_source {source} takes no hidden_workloads")
+    if request.direction != "forward":
+        raise HTTPException(400, f"a request with test_source {source} takes direction forward alone")
     code, task = request.kernel_code or request.custom_model_src, request.task_id or request.problem_id
     if not code or not task:
         raise HTTPException(400, f"a request with test_source {source} needs kernel_code and task_id")

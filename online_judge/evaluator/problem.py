@@ -36,6 +36,7 @@ class Problem:
         self.clean_ms: dict[BaselineKind, CleanMs] = {}  # with nobody else around, where measured
         self.call_bytes = 0  # most GPU memory held in a call of the reference; 0 before it is measured
         self.kept_bytes = 0  # of it that stays between calls: a copy of the weights
+        self._empty = False
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
     @cached_property
@@ -101,7 +102,8 @@ class Problem:
     def constant_inputs(self) -> bool:
         """Whether ``get_inputs`` gives the same contents under different seeds."""
         one, other = (trees.take_apart(self.reference.drawn(trial)) for trial in (_TRIVIAL, _TRIVIAL_OTHER))
-        return one.signature() == other.signature() and all(
+        known = not one.leaves or any(leaf.numel() for leaf in one.leaves)
+        return known and one.signature() == other.signature() and all(
             left.shape == right.shape and comparison.equals(left, right, 0.0)
             for left, right in zip(one.leaves, other.leaves, strict=True)
         )
@@ -121,6 +123,7 @@ class Problem:
         inputs = self.reference.inputs(_TRIVIAL)
         given = [leaf.clone() for leaf in costs.leaves_of(inputs)]
         wanted = self.reference.outputs(inputs, _TRIVIAL).leaves
+        self._empty = not any(want.numel() for want in wanted)
         del inputs
         other = self.reference.outputs(self.reference.inputs(_TRIVIAL_OTHER), _TRIVIAL).leaves
         answers: dict[str, Callable[[int, torch.Tensor], Sequence[torch.Tensor]]] = {
@@ -171,6 +174,7 @@ class Problem:
         return ProblemFacts(
             trivial_answers=self.trivial_answers(tolerance),
             constant_inputs=self.constant_inputs,
+            empty=self._empty,
             tolerance=None if isinstance(tolerance, Tolerance) else tolerance,
             looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
             unwritten=self._unwritten_share() if self.reference.masks_unwritten else None,

@@ -215,7 +215,7 @@ class Evaluator:
             return trouble
         present = workloads[self._workload[1]]
         if present.hidden:  # the message may contain its shapes
-            return "the reference fails on a hidden workload"
+            return "the reference fails on a hidden workload; move it to get_workloads() to see why"
         return f"workload {present.name!r}: {trouble}"
 
     @contextmanager

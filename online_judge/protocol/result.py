@@ -21,6 +21,7 @@ class ProblemFacts(Fact):
 
     trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
+    empty: bool = False  # whether no output has an element
     tolerance: float | None  # of the request; None if the problem has its own
     looseness: float | None = None  # a loose tolerance in standard deviations of the output
     unwritten: float | None = None  # share of the outputs that the reference never writes, if it is left out

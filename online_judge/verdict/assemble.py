@@ -109,7 +109,7 @@ def _flags_of_passed(
         # a bound proves nothing if a trivial answer, written once and kept, passes
         soft = flag.id == "below_bandwidth_bound" and problem.trivial_answers
         found.append(Flag("below_soft_bound", flag.evidence) if soft else flag)
-    if request.backend == "triton":
+    if request.backend == "triton" and not problem.empty:
         trivial = problem.trivial_answers or problem.constant_inputs
         decoys = None if trivial else result.passed_without_kernels
         found += observations.of_kernels(result.launches, result.share, passed_without_kernels=decoys)

@@ -39,6 +39,8 @@ _NEXT = {
     Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
 }
 
+_NEXT_IF_HIDDEN = "Make grid, block sizes and operations right for other shapes and dtypes than those shown."
+
 
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, object]:
     """Note that the two sides ran in different precisions."""
@@ -197,7 +199,7 @@ def _budget(advice: str) -> int:
 def of_hidden(status: Status) -> dict[str, object]:
     """Explain a failure on a hidden workload; reveal only the status."""
     line = f"{status.value}: it fails on a hidden workload, whose inputs are not shown"
-    return _metadata(status, [line])
+    return _metadata(status, [line], _NEXT_IF_HIDDEN if status in (Status.COMPILE, Status.LAUNCH) else "")
 
 
 def with_line(line: str, text: str) -> str:

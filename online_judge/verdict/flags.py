@@ -58,6 +58,7 @@ SEVERITIES = {
 
 PROBLEM_FLAGS = {
     "degenerate_problem": "trivial answers pass: a speedup says little",
+    "trivial_workload": "trivial answers pass on some workloads: the speedup there says little",
     "constant_inputs": "get_inputs() gives the same values under every seed",
     "loose_tolerance": "the tolerance exceeds a tenth of the output's spread",
     "unwritten_outputs": "the reference returns elements that it never wrote; they are not compared",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.flags import ProblemFlag
+from adaexplore.core.flags import DEGENERATE, ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Workload
 from adaexplore.core.workloads import HIDDEN, WorkloadVerdict
@@ -15,6 +15,7 @@ from online_judge.verdict import feedback, flags
 from online_judge.verdict.flags import Flag
 
 SLOW = 0.95
+TRIVIAL_WORKLOAD = "trivial_workload"
 _MOST_FAILED = 3
 _EVERYWHERE = (Status.SYNTAX, Status.LOAD, Status.CONSTRUCT)
 """Statuses that do not depend on inputs."""
@@ -80,6 +81,8 @@ def _entry(judged: Judged) -> dict[str, object]:
         speedup=verdict.speedup,
         gpu_ms=verdict.runtime_stats.get("gpu_ms"),
         baseline_gpu_ms=verdict.runtime_stats.get("baseline_gpu_ms"),
+        score_ms=verdict.runtime_stats.get("score_ms"),
+        baseline_ms=verdict.runtime_stats.get("baseline_time"),
         sol_score=verdict.runtime_stats.get("sol_score"),
         flags=tuple(flag.id for flag in verdict.flags),
         why=feedback.first_line(verdict.metadata) if explains else "",
@@ -91,7 +94,7 @@ def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) 
     verdict, workload = worst.verdict, worst.workload
     if workload.hidden:
         kept = {key: value for key, value in verdict.metadata.items() if key in _HARMLESS}
-        return kept | _flags([worst]) | feedback.of_hidden(verdict.status)
+        return kept | _flags(judged, left) | feedback.of_hidden(verdict.status)
     if verdict.status in _EVERYWHERE:
         return dict(verdict.metadata)
     passed = sum(each.verdict.correct and not each.workload.hidden for each in judged)
@@ -101,7 +104,8 @@ def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) 
     )
     if verdict.status is Status.TIMEOUT:
         line += "; the time limit is that of all workloads together"
-    return verdict.metadata | {"feedback": feedback.with_line(line, verdict.feedback)}
+    found = _flags(judged, left) | {"feedback": feedback.with_line(line, verdict.feedback)}
+    return verdict.metadata | found
 
 
 def _passed(judged: Sequence[Judged]) -> dict[str, object]:
@@ -109,7 +113,7 @@ def _passed(judged: Sequence[Judged]) -> dict[str, object]:
 
     Errors and limits are those of a workload that is shown.
     """
-    metadata = judged[0].verdict.metadata | _flags(judged)
+    metadata = judged[0].verdict.metadata | _flags(judged, [])
     tiers = [each.verdict.tier for each in judged]
     known = [tier for tier in tiers if tier is not None]
     if known:
@@ -119,13 +123,18 @@ def _passed(judged: Sequence[Judged]) -> dict[str, object]:
     return metadata
 
 
-def _flags(judged: Sequence[Judged]) -> dict[str, object]:
-    """Return the flags of all, each with the first workload on which it was raised."""
+def _flags(judged: Sequence[Judged], left: Sequence[Workload]) -> dict[str, object]:
+    """Return the flags of all, each with the first workload on which it was raised.
+
+    The problem is degenerate only if trivial answers pass on all of its workloads.
+    """
     kernel = [Flag(flag.id, _evidence(each, flag.evidence)) for each in judged for flag in each.verdict.flags]
+    degenerate = not left and all(each.verdict.degenerate for each in judged)
     problem: dict[str, ProblemFlag] = {}
     for each in judged:
         for flag in each.verdict.problem_flags:
-            problem.setdefault(flag.id, ProblemFlag(flag.id, _evidence(each, flag.evidence)))
+            id_ = TRIVIAL_WORKLOAD if flag.id == DEGENERATE and not degenerate else flag.id
+            problem.setdefault(id_, ProblemFlag(id_, _evidence(each, flag.evidence)))
     return flags.metadata(kernel) | flags.problem_metadata(problem.values())
 
 

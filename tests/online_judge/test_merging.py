@@ -97,7 +97,7 @@ def test_shown_failure_explains_before_a_hidden_one() -> None:
 
 def test_hidden_failure_gives_only_its_status() -> None:
     flags = {"integrity": ["inputs_written"], "integrity_evidence": []}
-    words = {"stdout": "37", "runtime_error": "37", "max_difference": ["37"], **flags}
+    words: dict[str, Any] = {"stdout": "37", "runtime_error": "37", "max_difference": ["37"], **flags}
     verdict = merged([passed("a", 2.0), failed("secret", hidden=True, **words)], [])
     workloads = verdict.metadata.pop("workloads")
     text = json.dumps(verdict.metadata)
@@ -126,6 +126,34 @@ def test_flags_of_all_are_kept_with_their_workload() -> None:
     assert verdict.flags[1].evidence == "workload 'b': e"
     assert [flag.id for flag in verdict.problem_flags] == ["constant_inputs"]
     assert [each["flags"] for each in verdict.metadata["workloads"]] == [["stale_weights"], ["decoy_kernel"]]
+
+
+DEGENERATE: dict[str, Any] = {"problem_flags": ["degenerate_problem"]}
+
+
+@pytest.mark.parametrize(
+    ("judged", "left", "flag"),
+    [
+        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
+        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], "degenerate_problem"),
+        ([failed("a", **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
+        ([failed("a", **DEGENERATE)], [Workload(name="b", weight=1.0)], "trivial_workload"),
+        ([failed("a", hidden=True, **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
+        ([failed("a", **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], "degenerate_problem"),
+    ],
+)
+def test_problem_is_degenerate_on_all_workloads(judged: list[Judged], left: list[Any], flag: str) -> None:
+    verdict = merged(judged, left)
+    assert [each.id for each in verdict.problem_flags] == [flag]
+    assert verdict.degenerate == (flag == "degenerate_problem")
+
+
+def test_times_that_count_are_listed() -> None:
+    first = passed("a", 1.0)
+    first.verdict.runtime_stats.update(score_ms=10.0, baseline_time=10.0, gpu_ms=0.1)
+    listed = merged([first, passed("b", 2.0)], []).workloads
+    assert (listed[0].times_ms, listed[1].times_ms) == ((10.0, 10.0), (1.0, 2.0))
+    assert "10 ms, reference 10 ms" in listed[0].summary
 
 
 def test_least_precise_workload_decides_the_tier() -> None:

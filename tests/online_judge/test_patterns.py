@@ -64,6 +64,19 @@ def test_a_border_is_described() -> None:
     assert pattern(got, want) == "only within 1 of the border of the last dimensions"
 
 
+def test_short_dimension_is_no_border() -> None:
+    want = torch.randn(8, 64)
+    got = want.clone()
+    torch.manual_seed(1)
+    got.view(-1)[torch.randperm(512)[:40]] += 3 * torch.randn(40) + 9
+    assert "border" not in pattern(got, want)
+
+
+def test_off_by_one_is_no_factor() -> None:
+    want = torch.arange(500, 900)
+    assert pattern(want + 1, want) == "the wrong elements are off by 1"
+
+
 def test_one_row_is_described(want: Any) -> None:
     got = want.clone()
     got[5] += 5 * torch.randn(96)

@@ -165,6 +165,17 @@ class TestJudge:
             ("one row", 1.0, "float32[1, 16]", "passed"),
         ]
 
+    def test_workload_without_elements_raises_no_flags(self, judge: LiveJudge) -> None:
+        empty = HIDDEN.replace("secret", "empty").replace("37", "0")
+        source = PASSING.replace("        relu_kernel[", "        if h.numel():\n            relu_kernel[")
+        request = {"original_model_src": PROBLEM, "hidden_workloads": empty}
+        verdict = judged(judge, source, request=request)["verdict"]
+        assert verdict["status"] == "passed"
+        assert not {"no_own_kernel", "constant_inputs"} & set(str(verdict["metadata"]).split("'"))
+        flags = verdict["metadata"]["problem_flags"]
+        assert "trivial_workload" in flags
+        assert "degenerate_problem" not in flags
+
     def test_partly_correct_kernel_names_the_failing_workload(self, judge: LiveJudge) -> None:
         metadata = judge.evaluate(SQUARE_ONLY, PROBLEM)["metadata"]
         assert metadata["status"] == "wrong_value"

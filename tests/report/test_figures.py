@@ -10,7 +10,7 @@ from adaexplore.report.figures import score_sheet
 from adaexplore.report.statistics import run_statistics
 from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import Best
-from tests.report.conftest import WRONG
+from tests.report.conftest import WRONG, Found
 
 FAILED = Best()
 
@@ -77,6 +77,14 @@ def test_degenerate_tasks_leave_clean_call_accuracy(run, metrics) -> None:
     assert statistics.clean.tasks == statistics.tasks - 1
     called = round(accuracy.value * statistics.tasks)
     assert accuracy.clean == pytest.approx((called - 1) / statistics.clean.tasks)
+
+
+def test_flagged_kernels_leave_clean_call_accuracy(tmp_path, write_task) -> None:
+    write_task(tmp_path, "1_1", [2.0])
+    write_task(tmp_path, "1_2", [Found(2.0, {"no_own_kernel": "suspect"})])
+    (tmp_path / "config.yaml").write_text("test_source: TBT\n")
+    accuracy = run_statistics(tmp_path).score_sheet[0]
+    assert (accuracy.name, accuracy.value, accuracy.clean) == ("call accuracy", 1.0, 0.5)
 
 
 def test_flashinfer_bench_counts_workloads_won() -> None:

@@ -82,6 +82,8 @@ def test_other_benchmarks_keep_their_own_dtypes(source: str) -> None:
     assert RunConfig.model_validate({"test_source": source}).dtype_str == "native"
     with pytest.raises(ValidationError, match=f"dtype_str: {source} names its own dtypes"):
         RunConfig.model_validate({"test_source": source, "dtype_str": "fp16"})
+    with pytest.raises(ValidationError, match=f"direction: {source} has no gradients"):
+        RunConfig.model_validate({"test_source": source, "direction": "both"})
 
 
 @pytest.mark.parametrize(

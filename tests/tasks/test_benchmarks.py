@@ -8,9 +8,12 @@ from typing import get_args
 import pytest
 
 from adaexplore.core.errors import TaskError
+from adaexplore.judge_client.access import open_judge
 from adaexplore.settings.config import RunConfig, TestSource
 from adaexplore.settings.environment import read_environment
 from adaexplore.tasks.sources import SOURCES, load_tasks
+from tests.judge_server import PASSED, JudgeServer
+from tests.tool_scripts.test_benchmark_files import definition
 
 FILE = "def {name}(x):\n    return x\n" + "#" * 146 + "\nprint({name}(1))\n"
 
@@ -72,3 +75,17 @@ def test_all_broken_tasks_are_named(folder: Path) -> None:
     chosen = config(problem_root=str(folder), test_list_path=str(folder / "list.txt"))
     with pytest.raises(TaskError, match=r"add\.py: .*\n.*sub\.py: "):
         load_tasks(chosen, read_environment({}))
+
+
+def test_all_stored_workloads_are_judged(folder: Path) -> None:
+    definition(folder, 3000, 7, 2000)
+    chosen = config(test_source="FIT", problem_root=str(folder), problem_id=1)
+    (task,) = load_tasks(chosen, read_environment({}))
+    stored = [f"_fi_stored([{count}]" for count in (3000, 7, 2000)]
+    assert [text in task.reference for text in stored] == [False, True, False]
+    assert [text in task.judged_reference for text in stored] == [True] * 3
+    with JudgeServer(lambda _path, _body: (200, PASSED, {})) as server:
+        remote = config(use_remote_eval=True, remote_eval_url=server.url)
+        with open_judge(remote) as access, access.turn() as judge:
+            judge.evaluate(task, "class ModelNew: pass")
+    assert server.requests[-1][1]["original_model_src"] == task.judged_reference

@@ -39,7 +39,8 @@ def _of_values(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> str:
     if _is_flat(a):
         return f"the wrong elements are all {float(a.median()):.4g}"
     factor = float((a / b).median())
-    if factor and _share((a - factor * b).abs() <= _ALIKE * (factor * b).abs()) > _ENOUGH:
+    scaled = factor * b
+    if abs(factor - 1) > _ALIKE and factor and _share((a - scaled).abs() <= _ALIKE * scaled.abs()) > _ENOUGH:
         return f"the wrong elements are {factor:.4g} times what they should be"
     offset = float((a - b).median())
     if offset and _share((a - b - offset).abs() <= _ALIKE * abs(offset)) > _ENOUGH:
@@ -62,7 +63,7 @@ def _is_transposed(
 def _of_places(wrong: torch.Tensor, shape: tuple[int, ...]) -> str:
     """Find the first dimension along which wrong elements cluster: one tile, one stride, or the border."""
     total = math.prod(shape)
-    inner, nearest, size_there = total, None, 1
+    inner, nearest = total, torch.full_like(wrong, total)
     for dim, size in enumerate(shape):
         inner //= size
         along = (wrong // inner) % size
@@ -73,13 +74,9 @@ def _of_places(wrong: torch.Tensor, shape: tuple[int, ...]) -> str:
             return f"only {found} of dimension {dim} (size {size})"
         if dim >= len(shape) - 2:
             edge = torch.minimum(along, size - 1 - along)
-            nearest = edge if nearest is None else torch.minimum(nearest, edge)
-            size_there = max(size_there, size)
-    if nearest is not None:
-        width = int(nearest.max()) + 1
-        if width <= size_there // 8:
-            return f"only within {width} of the border of the last dimensions"
-    return ""
+            nearest = torch.where(edge < size // 8, torch.minimum(nearest, edge), nearest)
+    width = int(nearest.max()) + 1
+    return f"only within {width} of the border of the last dimensions" if width <= total else ""
 
 
 def _along(seen: torch.Tensor, size: int) -> str:
