@@ -150,3 +150,12 @@ def test_full_queue_is_503_for_clients_of_v1() -> None:
         application.add_api_route(path, refuse, methods=["POST"])
     client = TestClient(application)
     assert [client.post(path).status_code for path in paths] == [503, 503, 503, 429]
+
+
+@pytest.mark.slow
+def test_gradients_of_benchmark_tasks_are_refused(judge: LiveJudge) -> None:
+    body = {"kernel_code": KERNEL, "task_id": 1, "test_source": "TBT", "direction": "both"}
+    response = judge.post("/evaluate", body)
+    assert response.status_code == 400
+    assert "takes direction forward alone" in response.text
+    assert judge.post("/evaluate", body | {"direction": "forward"}).json()["correctness"] is True

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adaexplore.core.dialects.schema import Definition, Solution, Tolerance, Workload
-from adaexplore.core.dialects.workload_text import entry, fitting
+from adaexplore.core.dialects.schema import Definition, Solution, Tensor, Tolerance, Workload
+from adaexplore.core.dialects.workload_text import entry, fitting, sizes
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import first_fault, input_text
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import bound_names, parse, parse_expression, statements
 from adaexplore.core.wire import MAX_WORKLOADS
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -29,6 +30,8 @@ _TEMPLATE = Path(__file__).parent / "templates" / "definitions.py"
 _RATIOS: Mapping[str, float] = {"moe": 0.95}
 """Required share of correct elements in FlashInfer-Bench by ``op_type``; by default all."""
 _PYTHON = {"python", "triton", "pytorch"}
+_PROBLEM_NAMES = {"Model", "get_init_inputs", "get_workloads", "get_inputs", "TOLERANCE"}
+_ELEMENTS = ("numeric", "elementwise")
 
 
 def definitions(root: Path) -> dict[str, Path]:
@@ -62,48 +65,54 @@ def problem_source(text: str, path: Path, root: Path, data_bytes: int = 2**17) -
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise TaskError(f"{_workload_file(path, root)}: workload {workload.uuid}: {error}") from error
     listing, left_out = fitting(entries, data_bytes)
+    make = definition.custom_inputs_entrypoint
+    taken = sorted(_PROBLEM_NAMES & _bound(parse(definition.reference)))
     parts = [
         definition.reference.strip("\n"),
-        _TEMPLATE.read_text(encoding="utf-8"),
-        _returning("Model", definition, "run"),
+        _template("problems"),
+        _function("_fi_run", "run", taken) + ("" if make is None else _function("_fi_make", make, taken)),
+        _returning("Model", definition),
         "def get_init_inputs():\n    return []\n",
         f"def get_workloads():{left_out}\n    return [\n{listing}    ]\n",
         "def get_inputs():\n    return get_workloads()[0]['get_inputs']()\n",
     ]
-    tolerance = _tolerance(definition, listed, Tolerance() if path.name == SOL_FILE else None)
+    tolerance = _tolerance(definition, listed, sol=path.name == SOL_FILE)
     if tolerance is not None:
         parts.append(f"TOLERANCE = {tolerance.model_dump()!r}\n")
+    elif "TOLERANCE" in taken:
+        parts.append("TOLERANCE = None\n")
     return "\n\n".join(parts)
 
 
 def candidate_source(code: str, definition_text: str, path: Path) -> str:
     """Return the candidate ``code``, Python source or the JSON of a solution, as a module with ``ModelNew``.
 
+    A source with the function is judged by it, else by its class ``ModelNew``.
+
     Raises:
-        TaskError: the definition cannot be used, or the solution is not in Python.
+        TaskError: the definition or the solution cannot be used.
     """
     definition = read_definition(definition_text, path)
-    function, style = "run", None
+    function, fills = "run", None
+    code = code.removeprefix("\ufeff")
     if code.lstrip().startswith("{"):
         solution = _read(Solution, _json(code, "kernel_code"), "kernel_code")
+        if solution.definition != definition.name:
+            named = f"{solution.definition!r}, not for {definition.name!r}"
+            raise TaskError(f"kernel_code: the solution is for the definition {named}")
         code, function = _entry_source(solution), solution.spec.entry_point.partition("::")[2]
-        style = solution.spec.destination_passing_style
+        code = code.removeprefix("\ufeff")
+        fills = solution.spec.destination_passing_style
     try:
         tree = parse(code)
     except (SyntaxError, ValueError):
         return code  # the judge reports the syntax error with its line
-    if any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body):
-        return code
-    if style is None:
-        arguments = next(
-            (node.args for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function),
-            None,
-        )
-        count = 0 if arguments is None else len(arguments.posonlyargs + arguments.args)
-        style = count == len(definition.inputs) + len(definition.outputs)
-    write = _filling if style else _returning
-    module = write("ModelNew", definition, function)
-    return "\n\n".join([code.rstrip("\n"), _TEMPLATE.read_text(encoding="utf-8"), module])
+    bound = _bound(tree)
+    if "ModelNew" in bound and function not in bound:
+        added = f"_fi_ordered(ModelNew, {_names_and_dtypes(definition)})\n"
+    else:
+        added = _calling(definition, tree, function, fills, path)
+    return "\n\n".join([code.rstrip("\n"), _template("candidates"), added])
 
 
 def read_definition(text: str, path: Path) -> Definition:
@@ -130,48 +139,184 @@ def workloads(path: Path, root: Path) -> list[Workload]:
     return found[:MAX_WORKLOADS]
 
 
-def _returning(module: str, definition: Definition, function: str) -> str:
-    """Return a module around a function that returns the outputs."""
-    inputs = ", ".join(definition.inputs)
+def _template(use: str) -> str:
+    """Return the part of the template for all uses, and the one for ``use``."""
+    common, *parts = _TEMPLATE.read_text(encoding="utf-8").split("# ---- for ")
+    return common + next(part for part in parts if part.startswith(use)).removeprefix(f"{use}\n")
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    return {name for node in statements(tree.body) for name in bound_names(node)}
+
+
+def _function(name: str, value: str, taken: list[str]) -> str:
+    """Return the binding of a function to a private name; it sees its own values of the names ``taken``."""
+    if not taken:
+        return f"{name} = {value}\n"
+    listed, own = ", ".join(taken), f"{name}_own"
     return (
-        f"class {module}(torch.nn.Module):\n"
-        f"    def forward(self, {inputs}):\n"
-        "        with torch.enable_grad():  # some references differentiate\n"
-        f"            result = {function}({inputs})\n"
-        f"        return _fi_in_order(result, {_names_and_dtypes(definition)}, {_device(definition)})\n"
+        f"{own} = [{listed}]\n{name}_inner = {value}\n\n\n"
+        f"def {name}(*given):\n"
+        f"    global {listed}\n"
+        f"    before = [{listed}]\n"
+        f"    [{listed}] = {own}\n"
+        f"    try:\n        return {name}_inner(*given)\n"
+        f"    finally:\n        [{listed}] = before\n\n\n"
     )
 
 
-def _filling(module: str, definition: Definition, function: str) -> str:
-    """Return a module around a function that fills outputs in destination-passing style."""
-    inputs = ", ".join(definition.inputs)
-    lines = [f"class {module}(torch.nn.Module):", f"    def forward(self, {inputs}):"]
-    bound: set[str] = set()
+def _returning(module: str, definition: Definition) -> str:
+    """Return a module around ``_fi_run`` that returns the outputs."""
+    return f"{_head(module, definition)}        return {_returned(definition)}\n"
+
+
+def _calling(definition: Definition, tree: ast.Module, function: str, fills: bool | None, path: Path) -> str:
+    """Return a ``ModelNew`` around a candidate's function, which returns the outputs or fills them.
+
+    If ``fills`` does not say which, the number of required arguments decides.
+    """
+    names = [*definition.inputs, *definition.outputs]
+    arguments = _arguments(tree, function)
+    if fills is None:
+        fills = arguments is not None and _required(arguments) == len(names)
+    bound = ""
+    if function not in _bound(tree):  # it may still define it in another way
+        example = f"{function}({', '.join(definition.inputs)})"
+        said = f"the source defines no function {example} and no class ModelNew; define one of them"
+        bound = f"try:\n    {function}\nexcept NameError:\n    raise AttributeError({said!r}) from None\n"
+    by_keyword = [each.arg for each in arguments.kwonlyargs if each.arg in names] if arguments else []
+    value = f"_fi_by_keyword({function}, {names}, {by_keyword})" if by_keyword else function
+    bound += _function("_fi_run", value, sorted({"ModelNew"} & _bound(tree)))
+    if not fills:
+        return f"{bound}\n\n{_returning('ModelNew', definition)}"
+    lines, table = _axis_lines(definition, path)
+    shapes = "".join(f"({_shape(tensor)}), " for tensor in definition.outputs.values())
+    outputs = _names_and_dtypes(definition)
+    return (
+        f"{bound}{table}\n\n{_head('ModelNew', definition)}{lines}"
+        f"        return _fi_filled(_fi_run, {_given(definition)}, {outputs}, [{shapes}])\n"
+    )
+
+
+def _arguments(tree: ast.Module, function: str) -> ast.arguments | None:
+    """Return a function's arguments, also after ``run = go`` or ``run = wrap(go)``; None if unknown."""
+    found: dict[str, ast.arguments | None] = {}
+    for node in statements(tree.body):
+        match node:
+            case ast.FunctionDef(name=name, args=arguments):
+                found[name] = arguments
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Lambda(args=arguments)):
+                found[name] = arguments
+            case ast.Assign(
+                targets=[ast.Name(id=name)],
+                value=ast.Name(id=other) | ast.Call(args=[ast.Name(id=other)], keywords=[]),
+            ):
+                found[name] = found.get(other)
+    return found.get(function)
+
+
+def _required(arguments: ast.arguments) -> int:
+    positional = len(arguments.posonlyargs + arguments.args) - len(arguments.defaults)
+    return positional + arguments.kw_defaults.count(None)
+
+
+def _head(module: str, definition: Definition) -> str:
+    this = "_fi_self" if "self" in definition.inputs else "self"
+    parameters = ", ".join([this, *definition.inputs])
+    return f"class {module}(_fi_torch.nn.Module):\n    def forward({parameters}):\n"
+
+
+def _returned(definition: Definition) -> str:
+    return f"_fi_returned(_fi_run, {_given(definition)}, {_names_and_dtypes(definition)})"
+
+
+def _given(definition: Definition) -> str:
+    return f"({', '.join(definition.inputs)},)"
+
+
+def _axis_lines(definition: Definition, path: Path) -> tuple[str, str]:
+    """Return the lines that set the axes of outputs, and the table of workloads if they need one.
+
+    An axis that is in no input's shape has the size of the workload with these inputs.
+
+    Raises:
+        TaskError: the inputs do not determine the size of an axis.
+    """
+    shapes: dict[str, str] = {}
     for name, tensor in definition.inputs.items():
         for place, axis in enumerate(tensor.shape or ()):
-            if not axis.isdecimal() and definition.axes[axis].type == "var" and axis not in bound:
-                bound.add(axis)
-                lines.append(f"        {_axis(axis)} = {name}.shape[{place}]")
-    for axis, kind in definition.in_order:
-        if kind.type == "const":
-            lines.append(f"        {_axis(axis)} = {kind.value}")
-        elif kind.type == "expr":
-            lines.append(f"        {_axis(axis)} = {_expression(kind.expression or '')}")
-    device = _device(definition)
-    outputs = []
-    for name, tensor in definition.outputs.items():
-        shape = "".join(f"{axis if axis.isdecimal() else _axis(axis)}, " for axis in tensor.shape or ())
-        outputs.append(f"_out_{name}")
-        made = f"torch.empty(({shape}), dtype=torch.{tensor.dtype}, device={device})"
-        lines.append(f"        _out_{name} = {made}")
-    lines.append(f"        {function}({inputs}, {', '.join(outputs)})")
-    lines.append(f"        return [{', '.join(outputs)}]")
-    return "\n".join(lines) + "\n"
+            if not axis.isdecimal():
+                shapes.setdefault(axis, f"{name}.shape[{place}]")
+    needed = {axis for tensor in definition.outputs.values() for axis in tensor.shape or ()}
+    lines: list[str] = []
+    missing: list[str] = []
+    for name, kind in reversed(definition.axes_in_order()):  # expressions before the axes in them
+        if name not in needed:
+            continue
+        if kind.value is not None:
+            lines.append(f"{_axis(name)} = {kind.value}")
+        elif name in shapes:
+            lines.append(f"{_axis(name)} = {shapes[name]}")
+        elif kind.expression is not None:
+            needed |= {*kind.used}
+            lines.append(f"{_axis(name)} = {_expression(kind.expression)}")
+        else:
+            missing.append(name)
+    table = ""
+    if missing:
+        keys, rows = _table(definition, missing, path)
+        table = f"_fi_table = {rows}\n"
+        lines.append(f"{''.join(f'{_axis(name)}, ' for name in missing)}= _fi_sizes(_fi_table, ({keys}))")
+    return "".join(f"        {line}\n" for line in reversed(lines)), table
 
 
-def _device(definition: Definition) -> str:
-    tensors = (f"{name}.device" for name, tensor in definition.inputs.items() if tensor.shape is not None)
-    return next(tensors, "None")
+def _table(
+    definition: Definition, axes: list[str], path: Path
+) -> tuple[str, dict[tuple[object, ...], list[int]]]:
+    """Return the inputs that identify a workload, and the sizes of ``axes`` by their shapes and numbers."""
+    listed = workloads(path, _root(path))
+    known = [
+        name
+        for name, tensor in definition.inputs.items()
+        if tensor.shape is not None
+        or all(name in each.inputs and _is_number(each.inputs[name].value) for each in listed)
+    ]
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for workload in listed:
+        try:
+            found = sizes(definition, workload)
+        except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+            raise TaskError(f"{path}: workload {workload.uuid}: {error}") from error
+        key: list[object] = []
+        for name in known:
+            shape = definition.inputs[name].shape
+            number = None if shape is not None else workload.inputs[name].value
+            key.append(tuple(_size(axis, found) for axis in shape) if shape is not None else number)
+        row = rows.setdefault(tuple(key), [found[axis] for axis in axes])
+        for axis, size in zip(axes, row, strict=True):
+            if size != found[axis]:
+                reason = f"the size of the axis {axis!r} does not follow from the inputs"
+                raise TaskError(f"{path}: {reason}; return the outputs instead of filling them")
+    return "".join(f"{name}, " for name in known), rows
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _size(axis: str, found: Mapping[str, int]) -> int:
+    return int(axis) if axis.isdecimal() else found[axis]
+
+
+def _shape(tensor: Tensor) -> str:
+    return "".join(f"{axis if axis.isdecimal() else _axis(axis)}, " for axis in tensor.shape or ())
+
+
+def _root(path: Path) -> Path:
+    """Return the folder of the definitions to which the file ``path`` belongs."""
+    roots = [each.parent for each in path.parents if each.name == "definitions"]
+    usable = (root for root in roots if _workload_file(path, root).is_file())
+    return next(usable, roots[-1] if roots else path.parent)
 
 
 def _axis(name: str) -> str:
@@ -180,42 +325,39 @@ def _axis(name: str) -> str:
 
 def _expression(text: str) -> str:
     """Return an expression of axes in terms of their variables; its value is an integer."""
-    tree = ast.parse(text, mode="eval")
+    tree = parse_expression(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             node.id = _axis(node.id)
-    return f"int({ast.unparse(tree)})"
+    return f"_fi_int({ast.unparse(tree)})"
 
 
 def _names_and_dtypes(definition: Definition) -> str:
-    pairs = (f"{name!r}: torch.{tensor.dtype}" for name, tensor in definition.outputs.items())
+    pairs = (f"{name!r}: _fi_torch.{tensor.dtype}" for name, tensor in definition.outputs.items())
     return "{" + ", ".join(pairs) + "}"
 
 
-def _tolerance(
-    definition: Definition, workloads: list[Workload], default: Tolerance | None
-) -> Tolerance | None:
+def _tolerance(definition: Definition, workloads: list[Workload], *, sol: bool) -> Tolerance | None:
     """Return the strictest tolerance of the workloads; None if outputs are compared in another way.
 
-    ``default`` is SOL-ExecBench's tolerance for workloads without one; FlashInfer-Bench's depends on the
-    operator.
+    A workload without one has the default: SOL-ExecBench's, or FlashInfer-Bench's for the operator.
     """
-    given = [workload.tolerance for workload in workloads if workload.tolerance is not None]
-    checks = [check for workload in workloads for check in workload.checks or ()]
-    if any((check.type, check.mode) != ("numeric", "elementwise") for check in checks):
+    if any((each.type, each.mode) != _ELEMENTS for workload in workloads for each in workload.checks or ()):
         return None
-    given += checks
-    if not given and default is not None:
-        return default
-    if not given:
-        ratio = _RATIOS.get(definition.op_type or "", 1.0)
-        return Tolerance(max_atol=1e-2, max_rtol=1e-2, required_matched_ratio=ratio, added=False)
+    ratio = _RATIOS.get(definition.op_type or "", 1.0)
+    flashinfer = Tolerance(max_atol=1e-2, max_rtol=1e-2, required_matched_ratio=ratio, added=False)
+    given: list[Tolerance] = []
+    for workload in workloads:
+        own = [] if workload.tolerance is None else [workload.tolerance]
+        own += workload.checks or ()
+        given += own or [Tolerance() if sol else flashinfer]
     caps = [each.max_error_cap for each in given if each.max_error_cap is not None]
     return Tolerance(
         max_atol=min(each.max_atol for each in given),
         max_rtol=min(each.max_rtol for each in given),
         required_matched_ratio=max(each.required_matched_ratio for each in given),
         max_error_cap=min(caps, default=None),
+        added=all(each.added for each in given),
     )
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import keyword
+from graphlib import CycleError, TopologicalSorter
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parse, parse_expression
 
 Dtype = Literal[
     "float64", "float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2",
@@ -41,10 +42,17 @@ class Axis(_Read):
         if (self.expression is None) == (self.type == "expr"):
             raise ValueError("an expr axis, and no other, has an expression")
         if self.expression is not None:
-            nodes = list(ast.walk(ast.parse(self.expression, mode="eval")))
+            nodes = list(ast.walk(parse_expression(self.expression)))
             if not all(isinstance(node, _ARITHMETIC) for node in nodes):
                 raise ValueError(f"{self.expression!r} is not arithmetic of axes")
         return self
+
+    @property
+    def used(self) -> list[str]:
+        """The axes in the expression."""
+        if self.expression is None:
+            return []
+        return [node.id for node in ast.walk(parse_expression(self.expression)) if isinstance(node, ast.Name)]
 
 
 class Tensor(_Read):
@@ -81,6 +89,14 @@ class Definition(_Read):
             raise ValueError("an input and an output have one name")
         if unknown:
             raise ValueError(f"a shape names the axis {unknown[0]!r}, which is not defined")
+        for name, axis in self.axes.items():
+            for used in axis.used:
+                if used not in self.axes:
+                    raise ValueError(f"the axis {name!r} uses {used!r}, which is not an axis")
+        try:
+            self.axes_in_order()
+        except CycleError as error:
+            raise ValueError(f"the axis {error.args[1][0]!r} depends on itself") from error
         wanted = {"run", self.custom_inputs_entrypoint or "run"}
         tree = parse(self.reference)
         missing = wanted - {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -88,10 +104,10 @@ class Definition(_Read):
             raise ValueError(f"the reference defines no function {', '.join(sorted(missing))}")
         return self
 
-    @property
-    def in_order(self) -> list[tuple[str, Axis]]:
-        """The axes, expressions last."""
-        return sorted(self.axes.items(), key=lambda item: item[1].type == "expr")
+    def axes_in_order(self) -> list[tuple[str, Axis]]:
+        """Return the axes, each after those that its expression uses."""
+        graph = {name: axis.used for name, axis in self.axes.items()}
+        return [(name, self.axes[name]) for name in TopologicalSorter(graph).static_order()]
 
 
 class Generator(_Read):

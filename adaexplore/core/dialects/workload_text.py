@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 import base64
+import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +14,7 @@ from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_bytes
 from adaexplore.core.text.arithmetic import evaluate
 from adaexplore.core.text.json_text import parse_json
+from adaexplore.core.text.syntax import parse_expression
 
 
 @dataclass(frozen=True)
@@ -25,11 +26,12 @@ class Entry:
 
 
 def entry(definition: Definition, workload: Workload, number: int, root: Path) -> Entry:
-    axes = _sizes(definition, workload)
+    axes = sizes(definition, workload)
+    _check_names(definition, workload)
     values = {}
     data_bytes = 0
     for name, tensor in definition.inputs.items():
-        given = workload.inputs.get(name) or Input(type="random")
+        given = workload.inputs[name]
         values[name] = _value(definition, name, tensor, given, axes, root)
         data_bytes += len(values[name]) if given.type == "safetensors" else 0
     listed = ", ".join(values.values())
@@ -37,12 +39,13 @@ def entry(definition: Definition, workload: Workload, number: int, root: Path) -
         function = definition.custom_inputs_entrypoint
         if function is None:
             raise ValueError("an input is custom, but the definition has no custom_inputs_entrypoint")
-        scalars = {k: v.value for k, v in workload.inputs.items() if v.type == "scalar"}
-        made = f"_fi_custom({function}, { ({**axes, **scalars})!r}, lambda made: [{listed}])"
+        known = {**axes, **{k: v.value for k, v in workload.inputs.items() if v.type == "scalar"}}
+        numbers = ", ".join(f"{name!r}: {_number(value)}" for name, value in known.items())
+        made = f"_fi_custom(_fi_make, {{{numbers}}}, lambda made: [{listed}])"
     else:
         made = f"[{listed}]"
-    sizes = " ".join(f"{name}={workload.axes[name]}" for name in workload.axes)
-    name = f"{number} {sizes}"[:80].rstrip()
+    listed_axes = " ".join(f"{name}={workload.axes[name]}" for name in workload.axes)
+    name = f"{number} {listed_axes}"[:80].rstrip()
     text = f'        {{"name": {name!r}, "get_inputs": lambda: {made}, "weight": 1.0}},\n'
     return Entry(text, data_bytes)
 
@@ -61,11 +64,12 @@ def fitting(entries: list[Entry], data_bytes: int) -> tuple[str, str]:
     return "".join(entries[index].text for index in sorted(chosen)), comment
 
 
-def _sizes(definition: Definition, workload: Workload) -> dict[str, int]:
+def sizes(definition: Definition, workload: Workload) -> dict[str, int]:
+    """Return the sizes of all axes in a workload; raise ValueError if one is unknown."""
     axes: dict[str, int] = {}
-    for name, axis in definition.in_order:
+    for name, axis in definition.axes_in_order():
         if axis.type == "expr":
-            axes[name] = int(evaluate(ast.parse(axis.expression or "", mode="eval").body, axes))
+            axes[name] = int(evaluate(parse_expression(axis.expression or "").body, axes))
         elif axis.value is not None:
             axes[name] = axis.value
         elif name in workload.axes:
@@ -75,15 +79,40 @@ def _sizes(definition: Definition, workload: Workload) -> dict[str, int]:
     return axes
 
 
+def _check_names(definition: Definition, workload: Workload) -> None:
+    """Raise ValueError if the workload's inputs are not those of the definition."""
+    missing = [name for name in definition.inputs if name not in workload.inputs]
+    unknown = [name for name in workload.inputs if name not in definition.inputs]
+    if missing:
+        raise ValueError(f"it lacks the inputs {', '.join(missing)}" + _instead(unknown))
+    if unknown:
+        raise ValueError(f"the definition has no inputs {', '.join(unknown)}")
+
+
+def _instead(unknown: list[str]) -> str:
+    return f" and has the unknown inputs {', '.join(unknown)}" if unknown else ""
+
+
+def _number(value: object) -> str:
+    """Return a number as an expression; infinities and NaN have no literal."""
+    unusual = isinstance(value, float) and not math.isfinite(value)
+    return f"_fi_float({str(value)!r})" if unusual else repr(value)
+
+
 def _value(
     definition: Definition, name: str, tensor: Tensor, given: Input, axes: Mapping[str, int], root: Path
 ) -> str:
     shape = [int(axis) if axis.isdecimal() else axes[axis] for axis in tensor.shape or ()]
-    of = f"{shape}, torch.{tensor.dtype}"
+    of = f"{shape}, _fi_torch.{tensor.dtype}"
     drawn = f"_fi_random({of})"
     match given.type:
         case "scalar":
-            return repr(given.value)
+            number = _number(given.value)
+            if tensor.shape is None:
+                return number
+            if tensor.shape:
+                raise ValueError(f"the input {name} has a shape, so its value cannot be a scalar")
+            return f"_fi_torch.tensor({number}, dtype=_fi_torch.{tensor.dtype})"
         case "custom":
             return f"made[{name!r}]"
         case "safetensors":
@@ -94,7 +123,7 @@ def _value(
     if tensor.shape is None:
         return f"{drawn}.item()"
     if definition.op_type == "sampling" and name == "probs":
-        return f"torch.softmax({drawn}, dim=-1)"
+        return f"_fi_torch.softmax({drawn}, dim=-1)"
     return drawn
 
 
@@ -109,10 +138,10 @@ def _options(given: Input, axes: Mapping[str, int]) -> str:
         "simplex": [generator.axis, generator.temperature],
     }
     numbers = [
-        evaluate(ast.parse(each, mode="eval").body, axes) if isinstance(each, str) else each
+        evaluate(parse_expression(each).body, axes) if isinstance(each, str) else each
         for each in wanted[generator.type]
     ]
-    return ", ".join(map(repr, numbers))
+    return ", ".join(map(_number, numbers))
 
 
 _STORED = {
@@ -138,4 +167,5 @@ def _stored(name: str, tensor: Tensor, given: Input, shape: list[int], root: Pat
     if found != (tensor.dtype, shape):
         raise ValueError(f"{name} should be {tensor.dtype}{shape}, in {path} it is {found[0]}{found[1]}")
     data = content[8 + size + begin : 8 + size + end]
-    return f"_fi_stored({shape}, torch.{tensor.dtype}, {base64.b85encode(zlib.compress(data, 9)).decode()!r})"
+    text = base64.b85encode(zlib.compress(data, 9)).decode()
+    return f"_fi_stored({shape}, _fi_torch.{tensor.dtype}, {text!r})"

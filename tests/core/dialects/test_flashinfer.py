@@ -213,6 +213,8 @@ def axes(**changes: Any) -> dict[str, Any]:
         ({"inputs": {"a b": {"shape": ["N"], "dtype": "bool"}}}, "'a b' cannot be the name"),
         (axes(K2={"type": "expr", "expression": "__import__('os')"}), "is not arithmetic"),
         (axes(K2={"type": "expr"}), "has an expression"),
+        (axes(K2={"type": "expr", "expression": "2 * Q"}), "the axis 'K2' uses 'Q', which is not an axis"),
+        (axes(K2={"type": "expr", "expression": "K2 + 1"}), "the axis 'K2' depends on itself"),
     ],
 )
 def test_wrong_definition_is_one_line(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -227,6 +229,9 @@ def test_wrong_definition_is_one_line(tmp_path: Path, changes: dict[str, Any], s
     ("workload", "said"),
     [
         ({"axes": {}}, "no size for the axis N"),
+        ({"inputs": {k: v for k, v in INPUTS.items() if k != "eps"}}, "lacks the inputs eps"),
+        ({"inputs": INPUTS | {"epsilon": INPUTS["eps"]}}, "has no inputs epsilon"),
+        ({"inputs": INPUTS | {"x": INPUTS["eps"]}}, "the input x has a shape"),
         ({"inputs": INPUTS | {"x": {"type": "scalar"}}}, "jsonl:1: .*lacks a field"),
         ({"inputs": INPUTS | {"x": {"type": "safetensors", "path": "../x", "tensor_key": "k"}}}, "leads out"),
         (
@@ -252,3 +257,217 @@ def test_solution_that_is_not_judged_says_why(tmp_path: Path, changes: dict[str,
     code = json.dumps(solution | {"sources": [{"path": "main.py", "content": "x"}]})
     with pytest.raises(TaskError, match=said):
         flashinfer.candidate_source(code, path.read_text(), path)
+
+
+def small(folder: Path, inputs: dict[str, Any], reference: str, *workloads: Any, **changes: Any) -> Path:
+    """Write a definition with the axes N and K, and the output y of N numbers."""
+    found = {"axes": {"N": {"type": "var"}, "K": {"type": "var"}}, "custom_inputs_entrypoint": None}
+    found |= {"inputs": inputs, "outputs": {"y": VECTOR}, "reference": f"import torch\n{reference}"}
+    given = [{"uuid": "a", "axes": {"N": 4, "K": 2}, "inputs": dict.fromkeys(inputs, RANDOM)}]
+    return sol(folder, *workloads or given, **(found | changes))
+
+
+VECTOR = {"shape": ["N"], "dtype": "float32"}
+TWO = {"a": VECTOR, "b": VECTOR}
+NUMBER = {"shape": None, "dtype": "int32"}
+RANDOM = {"type": "random"}
+MINUS = "def run(a, b):\n    return a - b\n"
+
+
+def agrees(path: Path, root: Path, code: str) -> bool:
+    """Return whether a candidate gives the outputs of the reference in all workloads."""
+    problem = load(source(path, root))
+    candidate = load(flashinfer.candidate_source(code, path.read_text(), path))
+    model, reference = candidate.ModelNew(), problem.Model()
+    for workload in problem.get_workloads():
+        given = workload["get_inputs"]()
+        pairs = zip(model(*given), reference(*given), strict=True)
+        if not all(torch.equal(got, want) for got, want in pairs):
+            return False
+    return True
+
+
+def test_workload_without_tolerance_has_the_default(tmp_path: Path) -> None:
+    loose = {"max_atol": 0.5, "max_rtol": 0.5, "required_matched_ratio": 0.5}
+    path = sol(tmp_path, WORKLOAD | {"tolerance": loose}, WORKLOAD)
+    found = load(source(path, tmp_path)).TOLERANCE
+    assert (found["max_atol"], found["max_rtol"], found["required_matched_ratio"]) == (0.01, 0.01, 0.99)
+    assert found["added"] is True
+
+
+def test_default_of_a_trace_set_is_not_added(tmp_path: Path) -> None:
+    (tmp_path / "definitions").mkdir()
+    (tmp_path / "workloads").mkdir()
+    path = tmp_path / "definitions" / "scaled.json"
+    path.write_text(json.dumps(DEFINITION))
+    lines = [json.dumps(WORKLOAD | {"tolerance": {"max_atol": 0.5}}), json.dumps(WORKLOAD)]
+    (tmp_path / "workloads" / "scaled.jsonl").write_text("\n".join(lines))
+    found = load(source(path, tmp_path)).TOLERANCE
+    assert (found["max_atol"], found["required_matched_ratio"], found["added"]) == (0.01, 1.0, False)
+
+
+def first(count: int, size: int) -> dict[str, Any]:
+    inputs = {"x": RANDOM, "k": {"type": "scalar", "value": count}}
+    return {"uuid": "a", "axes": {"N": size, "K": count}, "inputs": inputs}
+
+
+TOP = "def run(x, k):\n    return x[:k].clone()\n"
+FILL_FIRST = "def run(x, k, y):\n    y.copy_(x[:k])\n"
+
+
+def top(folder: Path, *workloads: Any) -> Path:
+    """Write a definition whose output has an axis that is in no input's shape."""
+    outputs = {"y": {"shape": ["K"], "dtype": "float32"}}
+    return small(folder, {"x": VECTOR, "k": NUMBER}, TOP, *workloads, outputs=outputs)
+
+
+def test_outputs_have_the_axes_of_their_workload(tmp_path: Path) -> None:
+    path = top(tmp_path, first(2, 8), first(3, 8), first(3, 6))
+    assert agrees(path, tmp_path, FILL_FIRST)
+
+
+def test_axes_of_a_trace_set_are_found(tmp_path: Path) -> None:
+    (tmp_path / "definitions" / "top").mkdir(parents=True)
+    (tmp_path / "workloads" / "top").mkdir(parents=True)
+    path = tmp_path / "definitions" / "top" / "scaled.json"
+    path.write_text(top(tmp_path).read_text())
+    (tmp_path / "workloads" / "top" / "scaled.jsonl").write_text(json.dumps(first(2, 8)))
+    assert agrees(path, tmp_path, FILL_FIRST)
+
+
+def test_ambiguous_output_axis_is_named(tmp_path: Path) -> None:
+    lines = [
+        first(count, 8) | {"inputs": {"x": RANDOM, "k": {"type": "scalar", "value": 9}}} for count in (2, 3)
+    ]
+    path = top(tmp_path, *lines)
+    with pytest.raises(TaskError, match="axis 'K' does not follow from the inputs; return the outputs"):
+        flashinfer.candidate_source(FILL_FIRST, path.read_text(), path)
+    returning = "def run(x, k):\n    return x[:k]\n"
+    assert "_fi_table" not in flashinfer.candidate_source(returning, path.read_text(), path)
+
+
+EXPRESSIONS = {
+    "axes": {
+        "N": {"type": "expr", "expression": "M // 4"},
+        "M": {"type": "expr", "expression": "2 * L"},
+        "L": {"type": "var"},
+    }
+}
+
+
+@pytest.mark.parametrize("axis", ["M", "L"])
+def test_expressions_may_use_later_axes(tmp_path: Path, axis: str) -> None:
+    inputs = {"x": {"shape": [axis], "dtype": "float32"}}
+    workload = {"uuid": "a", "axes": {"L": 8}, "inputs": {"x": RANDOM}}
+    reference = "def run(x):\n    return x[:4] * 2\n"
+    path = small(tmp_path, inputs, reference, workload, **EXPRESSIONS)
+    assert agrees(path, tmp_path, "def run(x, y):\n    y.copy_(x[:4] * 2)\n")
+
+
+FILLING = {
+    "if": "if True:\n    def run(a, b, y):\n        y.copy_(a - b)\n",
+    "try": "try:\n    def run(a, b, y):\n        y.copy_(a - b)\nexcept ImportError:\n    raise\n",
+    "alias": "def go(a, b, y):\n    y.copy_(a - b)\nrun = go\n",
+    "wrapped": "import torch\ndef go(a, b, y):\n    y.copy_(a - b)\nrun = torch.no_grad()(go)\n",
+    "keyword": "def run(a, b, *, y):\n    y.copy_(a - b)\n",
+    "optional": "def run(a, b, y, scale=1):\n    y.copy_(a - b)\n",
+}
+RETURNING = {
+    "default": "def run(a, b, eps=0.0):\n    return a - b + eps\n",
+    "any": "def run(*args):\n    return args[0] - args[1]\n",
+    "lambda": "run = lambda a, b: a - b\n",
+    "inputs by keyword": "def run(*, a, b):\n    return a - b\n",
+}
+
+
+@pytest.mark.parametrize("code", [*FILLING.values(), *RETURNING.values()], ids=[*FILLING, *RETURNING])
+def test_required_arguments_decide_the_style(tmp_path: Path, code: str) -> None:
+    assert agrees(small(tmp_path, TWO, MINUS), tmp_path, code)
+
+
+@pytest.mark.parametrize("name", ["run", "torch", "self", "int", "globals"])
+def test_inputs_may_have_any_name(tmp_path: Path, name: str) -> None:
+    inputs = {name: {"shape": ["K"], "dtype": "float32"}}
+    axes = {"K": {"type": "var"}, "N": {"type": "expr", "expression": "K * 2"}}
+    path = small(tmp_path, inputs, "def run(x):\n    return torch.cat([x, x])\n", axes=axes)
+    assert agrees(path, tmp_path, "def run(x, y):\n    y.view(2, -1).copy_(x)\n")
+
+
+def test_reference_keeps_its_own_names(tmp_path: Path) -> None:
+    reference = (
+        "class Model(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+        "TOLERANCE = 3\ndef get_inputs(x):\n    return x * TOLERANCE\n"
+        "def make(axes, device):\n    return {'x': get_inputs(torch.ones(axes['N']))}\n"
+        "def run(x):\n    return Model()(get_inputs(x))\n"
+    )
+    workload = {"uuid": "a", "axes": {"N": 4, "K": 2}, "inputs": {"x": {"type": "custom"}}}
+    path = small(tmp_path, {"x": VECTOR}, reference, workload, custom_inputs_entrypoint="make")
+    problem = load(source(path, tmp_path))
+    for _ in range(2):
+        assert problem.Model()(*problem.get_inputs())[0].tolist() == [18.0] * 4
+    assert problem.TOLERANCE["max_atol"] == 0.01
+
+
+def test_candidate_keeps_its_own_names(tmp_path: Path) -> None:
+    path = small(tmp_path, {"x": VECTOR}, "def run(x):\n    return x * 2\n")
+    assert agrees(path, tmp_path, "base64 = zlib = torch = 2\ndef run(x):\n    return x * base64\n")
+
+
+MODULE = (
+    "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, a, b):\n        return a - b\n"
+)
+
+
+@pytest.mark.parametrize("added", ["", "def run(a, b):\n    return ModelNew()(a, b)\n"])
+def test_module_may_return_a_single_tensor(tmp_path: Path, added: str) -> None:
+    assert agrees(small(tmp_path, TWO, MINUS), tmp_path, MODULE + added)
+
+
+def test_run_is_preferred_to_a_module(tmp_path: Path) -> None:
+    wrong = MODULE.replace("a - b", "a + b")
+    assert agrees(small(tmp_path, TWO, MINUS), tmp_path, wrong + MINUS)
+
+
+def test_scalar_of_shape_nothing_is_a_tensor(tmp_path: Path) -> None:
+    inputs = {"s": {"shape": [], "dtype": "float16"}, "x": VECTOR}
+    given = {"s": {"type": "scalar", "value": 2.5}, "x": RANDOM}
+    workload = {"uuid": "a", "axes": {"N": 4, "K": 1}, "inputs": given}
+    path = small(tmp_path, inputs, "def run(s, x):\n    return x * s\n", workload)
+    scalar = load(source(path, tmp_path)).get_inputs()[0]
+    assert (scalar.shape, scalar.dtype, scalar.item()) == ((), torch.float16, 2.5)
+    assert agrees(path, tmp_path, "def run(s, x, y):\n    y.copy_(x * s)\n")
+
+
+@pytest.mark.parametrize("value", [float("-inf"), float("inf"), float("nan")])
+def test_scalar_may_be_infinite_or_nan(tmp_path: Path, value: float) -> None:
+    given = {"c": {"type": "scalar", "value": value}, "x": RANDOM}
+    workload = {"uuid": "a", "axes": {"N": 4, "K": 1}, "inputs": given}
+    inputs = {"x": VECTOR, "c": {"shape": None, "dtype": "float32"}}
+    path = small(tmp_path, inputs, "def run(x, c):\n    return x.clamp(min=c)\n", workload)
+    assert str(load(source(path, tmp_path)).get_inputs()[1]) == str(value)
+
+
+def solved(**changes: Any) -> str:
+    """Return a solution of the definition ``scaled`` in JSON."""
+    spec = {"language": "python", "target_hardware": ["H100"], "entry_point": "main.py::run"}
+    found = {"name": "s", "definition": "scaled", "author": "a", "spec": spec}
+    return json.dumps(found | {"sources": [{"path": "main.py", "content": DPS}]} | changes)
+
+
+def test_solution_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = sol(tmp_path)
+    given = load(source(path, tmp_path)).get_inputs()
+    candidate = load(flashinfer.candidate_source("\ufeff" + solved(), path.read_text(), path))
+    assert candidate.ModelNew()(*given)[0].shape == (4, 6)
+
+
+def test_solution_for_another_definition_is_refused(tmp_path: Path) -> None:
+    path = sol(tmp_path)
+    with pytest.raises(TaskError, match="for the definition 'other', not for 'scaled'"):
+        flashinfer.candidate_source(solved(definition="other"), path.read_text(), path)
+
+
+def test_source_without_function_says_what_to_define(tmp_path: Path) -> None:
+    path = small(tmp_path, TWO, MINUS)
+    with pytest.raises(AttributeError, match=r"no function run\(a, b\) and no class ModelNew; define one"):
+        load(flashinfer.candidate_source("def go(a, b): ...", path.read_text(), path))
