@@ -11,14 +11,15 @@ from pathlib import Path
 from adaexplore.core.errors import RecordError, StorageError
 from adaexplore.records import layout, metrics
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
 
 _SUFFIX = ".damaged"
 
 
 def repair(run: RunRecords) -> list[Path]:
-    """Set aside damaged JSON files, then the logs of steps that cannot be read without them.
+    """Set aside damaged files, then the logs of steps that cannot be read without them and of later steps.
 
-    When the run continues, it repeats a step whose log was set aside, and all later steps. The caller holds
+    When the run continues, it repeats the steps whose logs were set aside. The caller holds
     the run's lock.
 
     Returns:
@@ -40,24 +41,46 @@ def repair(run: RunRecords) -> list[Path]:
             renamed.append(_set_aside(path))
     for key in run.tasks():
         records = run.task(key)
-        logs = [log for log in records.unreadable_logs() if log.is_file()]
-        if logs or any(path.parent == records.folder for path in renamed):
-            finished = sorted(records.folder.glob("global_best_metrics_[0-9]*.json"))
-            renamed += [_set_aside(path) for path in (*logs, *finished)]
+        renamed += [_set_aside(log) for log in records.unreadable_logs() if log.is_file()]
+        damaged = any(path.parent == records.folder for path in renamed)
+        if damaged or records.lost_log() is not None:
+            renamed += [_set_aside(path) for path in _outdated(records, damaged)]
     return renamed
 
 
+def _outdated(records: TaskRecords, damaged: bool) -> list[Path]:
+    """Return the logs of steps after a missing one, and the records of the best that need more steps.
+
+    If a file was ``damaged``, all records of the best are written again.
+    """
+    after = records.after_gap()
+    logs = [log for log in (records.files(step).log for step in after) if log.is_file()]
+    kept = sum(step > 0 for step in records.complete() if step not in after)
+    bests = layout.best_steps(path.name for path in records.folder.iterdir())
+    return logs + [records.best_metrics_path(steps) for steps in bests if damaged or steps > kept]
+
+
 def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
-    """Yield files whose JSON may be invalid, each with the method that reads it."""
+    """Yield files that may be damaged in another way, each with the method that reads it."""
     yield run.folder / layout.ENVIRONMENT, run.planned
+    yield run.folder / layout.CONFIG, run.settings
     yield run.folder / layout.JUDGE_ENVIRONMENT, run.judge_environment
     for records in map(run.task, run.tasks()):
         for path in sorted(records.folder.glob("*_metrics*.json")):
             yield path, partial(metrics.read_verdict, path)
+        if records.has_reference():
+            yield records.reference_path, partial(_read_problem, records)
+        yield records.folder / layout.HIDDEN_WORKLOADS, records.hidden_workloads
         yield records.folder / layout.REFERENCE_FACTS, records.reference_facts
         yield records.folder / layout.RULES, records.rules
         yield records.folder / layout.PLANS, records.plans
         yield records.folder / layout.FINDINGS, records.findings
+
+
+def _read_problem(records: TaskRecords) -> None:
+    """Read the reference and its workloads; without a reference, a run that continues writes both again."""
+    records.reference()
+    records.hidden_workloads()
 
 
 def _set_aside(path: Path) -> Path:

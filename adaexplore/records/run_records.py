@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -12,11 +13,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from adaexplore.core.environment import Environment
-from adaexplore.core.errors import RecordError
-from adaexplore.core.files.atomic import locked, write_json, write_text
-from adaexplore.core.files.json_lines import JsonLines
+from adaexplore.core.errors import RecordError, UsageError
 from adaexplore.core.usage import Usage
 from adaexplore.records import content, layout
+from adaexplore.records.run_lock import RunLines, RunLock
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.settings.yaml_text import YamlProblem, parse_mapping
 
@@ -33,7 +33,8 @@ class RunRecords:
     def __init__(self, folder: Path) -> None:
         """Describe ``folder``, which need not exist yet; ``replies`` is the file with each reply's cost."""
         self.folder = folder
-        self.replies = JsonLines(folder / layout.USAGE)
+        self._lock = RunLock(folder)
+        self.replies = RunLines(folder / layout.USAGE, self._lock)
         self.mailbox = folder / layout.MAILBOX
 
     @classmethod
@@ -68,8 +69,21 @@ class RunRecords:
                 "upgrade adaexplore"
             )
 
+    def refuse_inside_another(self) -> None:
+        """Refuse to write a run into a task's folder or below another run's folder.
+
+        Raises:
+            UsageError: ``folder`` is such a place.
+        """
+        folder = Path(os.path.realpath(self.folder))  # accepts a loop of links
+        for other in folder.parents:
+            if _is_written_run(other):
+                raise UsageError(f"{self.folder} is inside the run {other}; choose a directory outside of it")
+        if folder.is_dir() and layout.holds_task_files(path.name for path in folder.iterdir()):
+            raise UsageError(f"{self.folder} is one task's folder of another run; choose another directory")
+
     def write_config(self, yaml: str) -> None:
-        write_text(self.folder / layout.CONFIG, yaml)
+        self._lock.write_text(self.folder / layout.CONFIG, yaml)
 
     def config(self) -> str | None:
         """Return the text of the resolved configuration; None without one."""
@@ -82,7 +96,7 @@ class RunRecords:
             return parse_mapping(self.config() or "")[0]
         except YamlProblem as problem:
             path = self.folder / layout.CONFIG
-            raise RecordError(f"{path} is damaged: {problem}; restore it") from problem
+            raise content.damaged(path, str(problem)) from problem
 
     def write_environment(self, info: Mapping[str, Any]) -> None:
         """Write seed, versions and git revision; earlier values that differ stay under ``earlier``, once."""
@@ -92,7 +106,9 @@ class RunRecords:
             earlier = [*previous.pop("earlier", []), previous]
         data = {"format": layout.FORMAT, **info}
         earlier = [each for i, each in enumerate(earlier) if each != data and each not in earlier[:i]]
-        write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
+        self._lock.write_json(
+            self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {})
+        )
 
     def environment(self) -> dict[str, Any]:
         """Return what :meth:`write_environment` wrote; empty for a run of the release."""
@@ -100,7 +116,7 @@ class RunRecords:
 
     def write_judge_environment(self, environment: Environment) -> None:
         """Write the judge's environment facts, which prompts state."""
-        write_json(self.folder / layout.JUDGE_ENVIRONMENT, environment.model_dump(mode="json"))
+        self._lock.write_json(self.folder / layout.JUDGE_ENVIRONMENT, environment.model_dump(mode="json"))
 
     def judge_environment(self) -> Environment | None:
         return content.read_as(self.folder / layout.JUDGE_ENVIRONMENT, _ENVIRONMENT)
@@ -130,7 +146,7 @@ class RunRecords:
         """Write the origin of each step that a task copies from another run, in order."""
         path = self.folder / layout.ORIGINS
         origins = content.read_object(path, missing={})
-        write_json(path, origins | {key: Counter(makers)})
+        self._lock.write_json(path, origins | {key: Counter(makers)})
 
     def usage(self) -> list[tuple[str, Usage]]:
         """Return the cost of all sessions' replies by request key, in order: see ``replies``."""
@@ -142,7 +158,7 @@ class RunRecords:
         if agent_type is None:
             names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
             agent_type = layout.detect_agent(names) or layout.MCTS
-        return TaskRecords(folder, agent_type)
+        return TaskRecords(folder, agent_type, self._lock)
 
     def tasks(self) -> list[str]:
         """Return the keys of the tasks that have a folder, ``2_2`` before ``2_10``."""
@@ -168,8 +184,12 @@ class RunRecords:
         return sorted({*given, *more, *self.tasks()}, key=layout.natural)
 
     def remove_empty(self, *logs: str) -> None:
-        """Remove the folder if it holds nothing but the lock and ``logs``."""
-        if self.folder.is_dir() and {path.name for path in self.folder.iterdir()} <= {layout.LOCK, *logs}:
+        """Remove the folder if it holds nothing but the lock and ``logs``, and was not moved meanwhile."""
+        if (
+            self.folder.is_dir()
+            and self._lock.in_place()
+            and {path.name for path in self.folder.iterdir()} <= {layout.LOCK, *logs}
+        ):
             shutil.rmtree(self.folder)
 
     def is_written(self) -> bool:
@@ -187,8 +207,17 @@ class RunRecords:
         Raises:
             UsageError: another process holds the lock.
         """
-        busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
-        return locked(self.folder / layout.LOCK, "make the folder writable or choose another save_path", busy)
+        return self._lock.hold()
+
+
+def _is_written_run(folder: Path) -> bool:
+    """Return whether ``folder`` is a run's; a ``config.yaml`` alone may be a user's own."""
+    if (folder / layout.LOCK).is_file() and (folder / layout.CONFIG).is_file():
+        return True
+    try:
+        return "format" in content.read_object(folder / layout.ENVIRONMENT, missing={})
+    except RecordError:
+        return False
 
 
 def _noted(line: dict[str, Any]) -> tuple[str, Usage]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -66,18 +67,43 @@ class StepReader:
         self.agent_type = agent_type
 
     def numbers(self) -> list[int]:
-        """Return the complete steps from the first place (the root's, or 1) up to the first gap."""
-        at_place: dict[int, int] = {}
-        for step in self.complete():
-            at_place.setdefault(self._place(step), step)
-        order = [at_place[0]] if 0 in at_place else []
-        while (place := len(order) + (0 not in at_place)) in at_place:
-            order.append(at_place[place])
+        """Return the complete steps from the first place (the root's, or 1).
+
+        Raises:
+            RecordError: a log is damaged, or one is missing although later steps or their best exist.
+        """
+        names = self._names()
+        order, after = self._in_order(names)
+        lost = self._lost(names, order, after)
+        if lost is not None:
+            raise RecordError(
+                f"{lost} is missing, though the run went on after it; restore it, or have "
+                "`adaexplore repair RUN` set the later files aside"
+            )
         return order
+
+    def lost_log(self) -> Path | None:
+        """Return the log without which :meth:`numbers` refuses to read the steps; None if none is missing.
+
+        Raises:
+            RecordError: a log is damaged.
+        """
+        names = self._names()
+        return self._lost(names, *self._in_order(names))
+
+    def after_gap(self) -> list[int]:
+        """Return the complete steps, by number, that are not in the order of :meth:`numbers`.
+
+        Raises:
+            RecordError: a log is damaged.
+        """
+        names = self._names()
+        order, _ = self._in_order(names)
+        return [step for step in self._complete(names) if step not in order]
 
     def complete(self) -> list[int]:
         """Return all complete steps by number, including those after a gap."""
-        return [step for step in layout.step_numbers(self._names()) if self._exists(step)]
+        return self._complete(self._names())
 
     def unreadable_logs(self) -> list[Path]:
         """List the logs of complete steps with a missing or damaged file."""
@@ -130,6 +156,38 @@ class StepReader:
 
     def _names(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+
+    def _complete(self, names: list[str]) -> list[int]:
+        return [step for step in layout.step_numbers(names) if self._exists(step)]
+
+    def _in_order(self, names: list[str]) -> tuple[list[int], list[int]]:
+        """Return the complete steps up to the first gap in their order, and those with a place after it."""
+        at_place: dict[int, int] = {}
+        for step in self._complete(names):
+            at_place.setdefault(self._place(step), step)
+        order = [at_place[0]] if 0 in at_place else []
+        while (place := len(order) + (0 not in at_place)) in at_place:
+            order.append(at_place[place])
+        return order, [step for step in at_place.values() if step not in order]
+
+    def _lost(self, names: list[str], order: list[int], after: list[int]) -> Path | None:
+        """Return the log that is missing although steps ``after`` it or a record of the best exist.
+
+        Steps of the release's IRS, which wrote no logs, are not missed.
+        """
+        begun = [
+            step
+            for step, files in ((step, self.files(step)) for step in layout.step_numbers(names))
+            if files.exchanges.name in names and files.log.name not in names
+        ]
+        if any(self.files(step).log.name in names for step in after):
+            lost = begun[0] if begun else next(step for step in count(1) if step not in order + after)
+        elif begun and begun[0] <= max(layout.best_steps(names), default=-1):
+            lost = begun[0]
+        else:
+            return None
+        log = self.files(lost).log
+        return None if log.exists() else log  # it may have been written since
 
     def _exists(self, step: int) -> bool:
         """Return whether a log exists; for IRS of the release also metrics without exchanges."""

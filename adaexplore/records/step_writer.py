@@ -8,17 +8,18 @@ from typing import Any
 
 from adaexplore.core.draft import Exchange
 from adaexplore.core.errors import RecordError, StorageError
-from adaexplore.core.files.atomic import json_text, write_json, write_text
+from adaexplore.core.files.atomic import json_text
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.records import layout, metrics, step_log
+from adaexplore.records.run_lock import RunLock
 from adaexplore.records.step_reader import StepReader
 
 SEPARATOR = "\n" + "-" * 100 + "\n"
 """Separator of the prompts, and of the replies, in a step with several requests."""
 
 
-def write_step(reader: StepReader, record: StepRecord) -> None:
+def write_step(reader: StepReader, record: StepRecord, lock: RunLock) -> None:
     step = record.node.plan.step
     if step == 0 and reader.agent_type != layout.MCTS:
         return
@@ -28,18 +29,19 @@ def write_step(reader: StepReader, record: StepRecord) -> None:
     cause = kind if kind is StepKind.DUMMY_ROOT else record.draft.outcome
     found = metrics.to_metrics(record.verdict, cause)
     log = _log(reader, record, found)
+    lock.check()
     _retire_changed(files, log)
-    write_json(files.exchanges, [_exchange(exchange) for exchange in exchanges])
-    write_json(files.usage, asdict(record.draft.usage))
-    write_text(files.prompt, SEPARATOR.join(exchange.prompt for exchange in exchanges))
-    write_text(files.reply, SEPARATOR.join(exchange.reply for exchange in exchanges))
-    write_text(files.code, record.draft.source)
+    lock.write_json(files.exchanges, [_exchange(exchange) for exchange in exchanges])
+    lock.write_json(files.usage, asdict(record.draft.usage))
+    lock.write_text(files.prompt, SEPARATOR.join(exchange.prompt for exchange in exchanges))
+    lock.write_text(files.reply, SEPARATOR.join(exchange.reply for exchange in exchanges))
+    lock.write_text(files.code, record.draft.source)
     if files.metrics_text is not None:
-        write_text(files.metrics_text, metrics.to_text(found))
-    write_json(files.metrics, found)
+        lock.write_text(files.metrics_text, metrics.to_text(found))
+    lock.write_json(files.metrics, found)
     if record.written is not None:
-        write_text(files.written, record.written)
-    write_json(files.log, log)
+        lock.write_text(files.written, record.written)
+    lock.write_json(files.log, log)
 
 
 def _log(reader: StepReader, record: StepRecord, found: Mapping[str, Any]) -> dict[str, Any]:

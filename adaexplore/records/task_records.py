@@ -10,14 +10,14 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from adaexplore.core.environment import ReferenceFacts
-from adaexplore.core.errors import AdaExploreError
-from adaexplore.core.files.atomic import write_json, write_text
+from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.records import content, layout, metrics
+from adaexplore.records.run_lock import RunLock
 from adaexplore.records.step_reader import StepReader, StepSummary
 from adaexplore.records.step_writer import retire_log, write_step
 
@@ -60,14 +60,23 @@ class TaskRecords(StepReader):
     raise StorageError.
     """
 
+    def __init__(self, folder: Path, agent_type: str, lock: RunLock | None = None) -> None:
+        """Describe ``folder``; while ``lock`` is held, nothing is written once the run's folder has moved."""
+        super().__init__(folder, agent_type)
+        self._lock = lock or RunLock(folder.parent)
+
+    def check_place(self) -> None:
+        """Raise a StorageError if the run's folder was moved or removed since the run was locked."""
+        self._lock.check()
+
     def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
         if hidden_workloads is not None:
-            write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
-        write_text(self.folder / layout.REFERENCE, text)
+            self._lock.write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
+        self._lock.write_text(self.folder / layout.REFERENCE, text)
 
     def write_reference_facts(self, facts: ReferenceFacts) -> None:
         """Write the judge's facts about the reference, which the task's prompts state."""
-        write_json(self.folder / layout.REFERENCE_FACTS, facts.model_dump(mode="json"))
+        self._lock.write_json(self.folder / layout.REFERENCE_FACTS, facts.model_dump(mode="json"))
 
     def reference_facts(self) -> ReferenceFacts | None:
         return content.read_as(self.folder / layout.REFERENCE_FACTS, _FACTS)
@@ -79,7 +88,7 @@ class TaskRecords(StepReader):
             RecordError: the metrics of a kernel in the step's context cannot be read.
             StorageError: a file cannot be written; the step then does not exist.
         """
-        write_step(self, record)
+        write_step(self, record, self._lock)
 
     def step_count(self) -> int:
         """Return the number of :meth:`steps`, without the dummy root."""
@@ -92,13 +101,15 @@ class TaskRecords(StepReader):
         had a candidate to judge.
         """
         if verdict is not None and verdict.correct:
-            write_text(self.best_kernel_path(total_steps), source)
-        write_json(self._best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT))
+            self._lock.write_text(self.best_kernel_path(total_steps), source)
+        self._lock.write_json(
+            self.best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT)
+        )
 
     def write_best_clean(self, total_steps: int, source: str, verdict: Verdict) -> None:
         """Write the best correct candidate without suspect flags, if the best one has flags."""
-        write_text(self.best_clean_kernel_path(total_steps), source)
-        write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
+        self._lock.write_text(self.best_clean_kernel_path(total_steps), source)
+        self._lock.write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
 
     def best_clean_verdict(self, total_steps: int) -> Verdict | None:
         """Return the verdict that :meth:`write_best_clean` wrote; None if it was not needed."""
@@ -116,7 +127,7 @@ class TaskRecords(StepReader):
 
     def finished(self, total_steps: int) -> bool:
         """Return whether the best of ``total_steps`` steps, with its kernel if correct, is on disk."""
-        path = self._best_metrics_path(total_steps)
+        path = self.best_metrics_path(total_steps)
         if not path.is_file():
             return False
         best = metrics.read_verdict(path)
@@ -128,30 +139,30 @@ class TaskRecords(StepReader):
         steps = recorded[-1] if total_steps is None and recorded else total_steps
         if steps is None or steps not in recorded:
             return None
-        verdict = metrics.read_verdict(self._best_metrics_path(steps))
+        verdict = metrics.read_verdict(self.best_metrics_path(steps))
         correct = verdict is not None and verdict.correct
         return BestKernel(steps, content.read(self.best_kernel_path(steps)) if correct else "", verdict)
 
     def best_verdicts(self) -> dict[int, Verdict | None]:
         """Return the recorded best verdicts by step total, ascending."""
         recorded = layout.best_steps(self._names())
-        return {steps: metrics.read_verdict(self._best_metrics_path(steps)) for steps in recorded}
+        return {steps: metrics.read_verdict(self.best_metrics_path(steps)) for steps in recorded}
 
     def write_re_evaluation(self, steps: int, verdict: Verdict, kernel: Path) -> None:
         """Write the new verdict on the best candidate of the first ``steps`` steps, and the curve to it."""
         found = {**verdict.to_metrics(), "kernel_path": kernel.name}
-        write_json(self.folder / f"global_best_metrics_on_sf_{steps}.json", found)
-        write_json(self.folder / layout.RE_EVALUATED, found)
-        write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
+        self._lock.write_json(self.folder / f"global_best_metrics_on_sf_{steps}.json", found)
+        self._lock.write_json(self.folder / layout.RE_EVALUATED, found)
+        self._lock.write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
 
     def write_tree(self, statistics: Mapping[str, Any], structure: str) -> None:
-        write_json(self.folder / layout.TREE_STATISTICS, dict(statistics))
-        write_text(self.folder / layout.TREE_STRUCTURE, structure)
+        self._lock.write_json(self.folder / layout.TREE_STATISTICS, dict(statistics))
+        self._lock.write_text(self.folder / layout.TREE_STRUCTURE, structure)
 
     def write_failure(self, error: AdaExploreError) -> None:
         """Write why the task could not run; the best files of a finished task take precedence."""
         failure = {"error_type": type(error).__name__, "message": str(error)}
-        write_json(self.folder / layout.TASK_FAILURE, failure)
+        self._lock.write_json(self.folder / layout.TASK_FAILURE, failure)
 
     def failure(self) -> TaskFailure | None:
         """Return why the task could not run; None if it could, or if it finished later."""
@@ -161,7 +172,7 @@ class TaskRecords(StepReader):
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
         """Write the profile of a step's kernel; None if the judge has none."""
-        write_json(self.files(step).profile, None if profile is None else asdict(profile))
+        self._lock.write_json(self.files(step).profile, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:
         found = {}
@@ -174,7 +185,7 @@ class TaskRecords(StepReader):
     def write_findings(self, findings: Mapping[str, CompileReport]) -> None:
         """Write the reports of the judge's compiler, by identity of the source."""
         told = {name: report.model_dump(exclude={"ok", "asm"}) for name, report in findings.items()}
-        write_json(self.folder / layout.FINDINGS, told)
+        self._lock.write_json(self.folder / layout.FINDINGS, told)
 
     def findings(self) -> dict[str, CompileReport]:
         path = self.folder / layout.FINDINGS
@@ -189,7 +200,7 @@ class TaskRecords(StepReader):
 
     def write_rules(self, rules: Sequence[str]) -> None:
         """Write the rules of the skill memory that the task's prompts show."""
-        write_json(self.folder / layout.RULES, list(rules))
+        self._lock.write_json(self.folder / layout.RULES, list(rules))
 
     def rules(self) -> tuple[str, ...] | None:
         """Return the rules with which the task was started; None if they were not recorded."""
@@ -197,7 +208,7 @@ class TaskRecords(StepReader):
 
     def write_plans(self, plans: Sequence[Plan]) -> None:
         """Write the plans in flight, so that a resumed search executes the same plans."""
-        write_json(self.folder / layout.PLANS, _PLANS.dump_python(tuple(plans), mode="json"))
+        self._lock.write_json(self.folder / layout.PLANS, _PLANS.dump_python(tuple(plans), mode="json"))
 
     def plans(self) -> tuple[Plan, ...]:
         return content.read_as(self.folder / layout.PLANS, _PLANS) or ()
@@ -211,6 +222,10 @@ class TaskRecords(StepReader):
         return self.reference_path.is_file()
 
     def reference(self) -> str:
+        if not self.has_reference():
+            raise RecordError(
+                f"{self.reference_path} is missing; restore it, or continue the run, which writes it again"
+            )
         return content.read(self.reference_path)
 
     def hidden_workloads(self) -> str | None:
@@ -235,7 +250,7 @@ class TaskRecords(StepReader):
             paths += layout.step_files(other.folder, self.agent_type, step).all()
         for path in paths:
             if path.is_file():
-                write_text(self.folder / path.name, content.read(path))
+                self._lock.write_text(self.folder / path.name, content.read(path))
 
     def set_aside(self) -> None:
         """Rename the logs of complete steps after a gap, so that they do not mix with new steps.
@@ -244,12 +259,10 @@ class TaskRecords(StepReader):
             RecordError: a log is damaged.
             StorageError: a file cannot be renamed.
         """
-        kept = set(self.numbers())
-        for step in self.complete():
-            if step not in kept:
-                retire_log(self.files(step))
+        for step in self.after_gap():
+            retire_log(self.files(step))
 
-    def _best_metrics_path(self, total_steps: int) -> Path:
+    def best_metrics_path(self, total_steps: int) -> Path:
         return self.folder / f"global_best_metrics_{total_steps}.json"
 
     def _best_clean_metrics_path(self, total_steps: int) -> Path:

@@ -92,6 +92,8 @@ class Session:
                 f"{records.folder} was started with another problem than {task.path}; "
                 "choose another save_path"
             )
+        if not records.has_reference() and records.numbers():
+            records.write_reference(task.reference, task.hidden_workloads)
         if records.finished(config.total_steps):
             yield from (step for step in records.steps() if step.node.plan.step <= config.total_steps)
         else:
@@ -164,6 +166,7 @@ def open_session(
         AdaExploreError: the run lacks something; the message says what to do.
     """
     records, begun = RunRecords(folder), folder.exists()
+    records.refuse_inside_another()
     with _no_empty_folders(folder), records.lock():
         try:
             with _opened(config, tasks, records, stop, fork, replayed) as session:

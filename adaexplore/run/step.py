@@ -102,7 +102,9 @@ def take_step(
     Raises:
         Interrupted: ``stop`` was set while the model wrote.
         ModelError, JudgeError: nothing of the step is kept.
+        StorageError: the run's folder was moved or removed.
     """
+    solver.records.check_place()
     if plan.step <= len(solver.seeds):
         return _judged(Draft(DraftOutcome.SEED, solver.seeds[plan.step - 1], (), Usage()), solver.verdicts)
     shown = _with_profile(solver, plan, [*elite, *recent]) if solver.profiles else [*elite, *recent]

@@ -62,6 +62,78 @@ def test_repaired_run_ends_like_an_undamaged_one(
     assert "is damaged" in capsys.readouterr().out.splitlines()[-1]
 
 
+HIDDEN = """
+def get_workloads():
+    return [{"name": "hidden", "get_inputs": get_inputs}]
+"""
+
+
+@pytest.mark.parametrize("step", [3, 4])
+def test_missing_log_is_named_and_repaired(
+    step: int, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    task = folder / "0_2_row_sum"
+    assert main([*command, "--set", "total_steps=2"]) == 0
+    assert main(command) == 0
+    before = contents(folder)
+    (task / f"step_{step}_log.json").unlink()
+    for words in (["stats", str(folder)], command):
+        assert main(words) == 2
+        assert f"step_{step}_log.json is missing" in capsys.readouterr().err.splitlines()[-1]
+    assert main(["repair", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert f"{task / 'global_best_metrics_4.json'} renamed" in told
+    assert "global_best_metrics_2.json" not in told
+    assert (f"{task / 'step_4_log.json'} renamed" in told) == (step == 3)
+    assert main(["stats", str(folder)]) == 0
+    assert main(command) == 0
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.yaml", b"\xff"),
+        ("config.yaml", b"seed: [1\n"),
+        ("0_sum/reference_src.py", b"\xff"),
+        ("0_sum/hidden_workloads_src.py", b"\xff"),
+    ],
+)
+def test_damaged_config_or_problem_is_set_aside(
+    name: str, text: bytes, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command[2] = str(tmp_path / "sum.py")
+    Path(command[2]).write_text(PROBLEM.read_text())
+    (tmp_path / "sum.hidden.py").write_text(HIDDEN)
+    assert main(command) == 0
+    folder = tmp_path / "run"
+    before = contents(folder)
+    assert "0_sum/hidden_workloads_src.py" in before
+    (folder / name).write_bytes(text)
+    assert main([*command, "--set", "total_steps=4"]) == 2
+    assert "`adaexplore repair RUN`" in capsys.readouterr().err
+    assert main(["repair", str(folder)]) == 0
+    assert f"{folder / name} renamed" in capsys.readouterr().out
+    assert main(command) == 0
+    assert contents(folder) == before
+
+
+def test_missing_reference_is_written_again(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 0
+    reference = tmp_path / "run" / "0_2_row_sum" / "reference_src.py"
+    before = reference.read_bytes()
+    reference.unlink()
+    assert main(["replay", str(tmp_path / "run"), "--out", str(tmp_path / "again")]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "reference_src.py is missing; " in said
+    assert "repair" not in said
+    assert main(command) == 0
+    assert reference.read_bytes() == before
+
+
 def test_damage_is_reported_with_the_repair_command(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,8 +9,10 @@ import pytest
 from adaexplore.cli import run
 from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.records.run_records import RunRecords
 from tests.judge_server import Answer, JudgeServer, failed
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
@@ -122,6 +124,25 @@ def test_a_run_without_a_correct_kernel_exits_1(
     assert "No task has a correct kernel yet." in capsys.readouterr().out
     assert not list(tmp_path.rglob("global_best_kernel_*.py"))
     assert start(tmp_path / "run") == 1  # finished; read again
+
+
+def test_run_whose_folder_moves_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, moved = tmp_path / "run", tmp_path / "moved"
+
+    def evaluate(_self: DummyJudge, _task: Task, _source: str, _best: float | None = None) -> Verdict:
+        if (folder / "0_2_row_sum" / "step_1_log.json").exists():
+            folder.rename(moved)
+        return Verdict(status=Status.WRONG_VALUE)
+
+    monkeypatch.setattr(DummyJudge, "evaluate", evaluate)
+    assert start(folder, "total_steps=4") == 5
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith("adaexplore: the run's folder was moved or removed; ")
+    assert not folder.exists()
+    assert start(moved, "total_steps=4") == 1
+    assert len(RunRecords(moved).task("0_2_row_sum").steps()) == 5
 
 
 @pytest.mark.parametrize(("preset", "code"), [("default", 4), ("paper", 1)])

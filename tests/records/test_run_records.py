@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import asdict
@@ -19,6 +20,31 @@ def test_tasks_come_in_natural_order(tmp_path):
     for name in ("2_10", "2_2", "10_1", "0_my_module", "2_2b"):
         (tmp_path / name).mkdir()
     assert RunRecords(tmp_path).tasks() == ["0_my_module", "2_2", "2_2b", "2_10", "10_1"]
+
+
+def test_moved_or_removed_run_is_not_written_again(tmp_path, make_step):
+    run = RunRecords(tmp_path / "run")
+    said = "the run's folder was moved or removed; .*save_path"
+    with run.lock():
+        task = run.task("2_1", "MCTS")
+        task.write_step(make_step(1))
+        run.folder.rename(tmp_path / "elsewhere")
+        for write in (
+            lambda: task.write_step(make_step(2)),
+            lambda: task.write_findings({}),
+            lambda: run.replies.append({"request": "2_1/2/large"}),
+            lambda: run.write_config("level: 2\n"),
+        ):
+            with pytest.raises(StorageError, match=said) as error:
+                write()
+            assert "\n" not in str(error.value)
+        assert not run.folder.exists()
+        with RunRecords(run.folder).lock():  # another run there
+            with pytest.raises(StorageError, match=said):
+                task.write_step(make_step(2))
+            run.remove_empty()
+            assert os.listdir(run.folder) == [".run.lock"]
+    assert len(RunRecords(tmp_path / "elsewhere").task("2_1").steps()) == 1
 
 
 def test_only_task_folders_are_tasks(tmp_path):

@@ -161,8 +161,8 @@ def test_a_step_without_its_log_does_not_exist(tmp_path, root, make_step):
     records = TaskRecords(tmp_path, "MCTS")
     for step in (root, make_step(1), make_step(2), make_step(3)):
         records.write_step(step)
-    (tmp_path / "step_2_log.json").unlink()
-    assert [record.node.plan.step for record in records.steps()] == [0, 1]
+    (tmp_path / "step_3_log.json").unlink()
+    assert [record.node.plan.step for record in records.steps()] == [0, 1, 2]
 
 
 def test_interrupted_irs_step_is_not_complete(tmp_path, make_step, passed):

@@ -119,6 +119,25 @@ def test_impossible_fork_says_why(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("into", ["1_3", "1_3/deeper", "new/deeper"])
+def test_runs_inside_another_run_are_refused(
+    run: Path, tmp_path: Path, into: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = sorted(run.rglob("*"))
+    inside = run / into
+    other = tmp_path / "other"
+    assert main(["run", "--fork", str(run), "--at", "2", "--set", f"save_path={other}"]) == 0
+    capsys.readouterr()
+    for arguments in (
+        ["run", "--fork", str(other), "--at", "2", "--set", f"save_path={inside}"],
+        ["replay", str(other), "--out", str(inside)],
+        ["run", *settings(save_path=inside, level=1, problem_id=1)],
+    ):
+        assert main(arguments) == 2
+        assert f"{inside} is inside the run {run}; " in capsys.readouterr().err.splitlines()[-1]
+    assert sorted(run.rglob("*")) == files
+
+
 def test_replay_gives_same_bytes_without_model_and_judge(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

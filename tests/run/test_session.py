@@ -33,13 +33,14 @@ def test_same_folder_continues(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("settings", [{"agent_type": "PS"}, {"dummy": False, "judge_device": "cpu"}])
 def test_steps_of_different_kinds_do_not_mix(tmp_path: Path, settings: dict[str, object]) -> None:
-    run(tmp_path, agent_type="IRL")
-    config = (tmp_path / "config.yaml").read_text()
+    begun = tmp_path / "run"
+    run(begun, agent_type="IRL")
+    config = (begun / "config.yaml").read_text()
     with pytest.raises(ConfigError, match=r"was started with .*; choose another save_path"):
-        run(tmp_path, **{"agent_type": "IRL", **settings})
-    assert (tmp_path / "config.yaml").read_text() == config
+        run(begun, **{"agent_type": "IRL", **settings})
+    assert (begun / "config.yaml").read_text() == config
     with pytest.raises(ConfigError, match="resume_from needs a run of the same kind"):
-        run(tmp_path / "new", **{"agent_type": "IRL", **settings, "resume_from": str(tmp_path)})
+        run(tmp_path / "new", **{"agent_type": "IRL", **settings, "resume_from": str(begun)})
 
 
 @pytest.mark.parametrize(
