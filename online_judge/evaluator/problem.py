@@ -102,8 +102,9 @@ class Problem:
     def constant_inputs(self) -> bool:
         """Whether ``get_inputs`` gives the same contents under different seeds."""
         one, other = (trees.take_apart(self.reference.drawn(trial)) for trial in (_TRIVIAL, _TRIVIAL_OTHER))
-        known = not one.leaves or any(leaf.numel() for leaf in one.leaves)
-        return known and one.signature() == other.signature() and all(
+        if one.leaves and not any(leaf.numel() for leaf in one.leaves):
+            return False  # they have no contents
+        return one.signature() == other.signature() and all(
             left.shape == right.shape and comparison.equals(left, right, 0.0)
             for left, right in zip(one.leaves, other.leaves, strict=True)
         )

@@ -152,7 +152,8 @@ def _measured_in_child(measure: Callable[[], dict[str, str]]) -> dict[str, str]:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     if not answered:
-        return {"too_large": f"it was not done after {_TIME_S:.0f} s; make inputs smaller, or mend an endless loop"}
+        late = f"it was not done after {_TIME_S:.0f} s; make inputs smaller, or mend an endless loop"
+        return {"too_large": late}
     try:
         return _OUTCOME.validate_json(text)
     except ValidationError:
