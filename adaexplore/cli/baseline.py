@@ -147,7 +147,7 @@ def _read(path: Path, hardware: str) -> dict[str, Any]:
     if not all(isinstance(part, dict) and all(isinstance(x, dict) for x in part.values()) for part in levels):
         raise UsageError(f"{path} does not hold levels of problems; move it away")
     entries = [entry for level, part in record.items() if level != COVERAGE for entry in part.values()]
-    others = {entry.get("hardware", hardware) for entry in entries} - {hardware}
+    others = {str(entry.get("hardware", hardware)) for entry in entries} - {hardware}
     if others:
         raise UsageError(
             f"{path} has times of {min(others)}, and the judge's GPU is {hardware}; "

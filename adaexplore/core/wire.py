@@ -105,7 +105,7 @@ class EvaluationRequest(BaseModel):
     build_dir: str | None = None
     gpu_name: str | None = None
     level: str | None = None
-    problem_id: str | None = None
+    problem_id: str | None = Field(default=None, coerce_numbers_to_str=True)
     test_source: str | None = None
     kernel_code: str | None = None
     task_id: str | None = Field(default=None, coerce_numbers_to_str=True)

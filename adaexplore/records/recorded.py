@@ -29,7 +29,7 @@ def recorded_task(records: TaskRecords, dtype: DtypeName, direction: Direction) 
     refused = records.failure() is not None and not records.has_reference()
     reference = "" if refused else records.reference()
     problem = (reference, dtype, records.reference_path, records.hidden_workloads(), direction)
-    return Task(int(level), problem_id, key, *problem)
+    return Task(int(level), problem_id, key, *problem, full_reference=records.full_reference())
 
 
 def recorded_seeds(run: RunRecords) -> dict[str, tuple[str, ...]]:

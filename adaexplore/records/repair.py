@@ -71,6 +71,7 @@ def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
         if records.has_reference():
             yield records.reference_path, partial(_read_problem, records)
         yield records.folder / layout.HIDDEN_WORKLOADS, records.hidden_workloads
+        yield records.folder / layout.FULL_REFERENCE, records.full_reference
         yield records.folder / layout.REFERENCE_FACTS, records.reference_facts
         yield records.folder / layout.RULES, records.rules
         yield records.folder / layout.PLANS, records.plans
@@ -81,6 +82,7 @@ def _read_problem(records: TaskRecords) -> None:
     """Read the reference and its workloads; without a reference, a run that continues writes both again."""
     records.reference()
     records.hidden_workloads()
+    records.full_reference()
 
 
 def _set_aside(path: Path) -> Path:

@@ -75,6 +75,8 @@ class RunRecords:
         Raises:
             UsageError: ``folder`` is such a place.
         """
+        if (self.folder / layout.LOCK).is_file() and (self.folder / layout.CONFIG).is_file():
+            return  # it is a run already
         folder = Path(os.path.realpath(self.folder))  # accepts a loop of links
         for other in folder.parents:
             if _is_written_run(other):
@@ -212,12 +214,13 @@ class RunRecords:
 
 def _is_written_run(folder: Path) -> bool:
     """Return whether ``folder`` is a run's; a ``config.yaml`` alone may be a user's own."""
-    if (folder / layout.LOCK).is_file() and (folder / layout.CONFIG).is_file():
-        return True
-    try:
-        return "format" in content.read_object(folder / layout.ENVIRONMENT, missing={})
-    except RecordError:
+    if not (folder / layout.CONFIG).is_file():
         return False
+    try:
+        written = content.read_object(folder / layout.ENVIRONMENT, missing={})
+    except RecordError:
+        written = {}
+    return (folder / layout.LOCK).is_file() or isinstance(written.get("format"), int)
 
 
 def _noted(line: dict[str, Any]) -> tuple[str, Usage]:

@@ -27,7 +27,8 @@ _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
 _FINE = (Status.PASSED, Status.NOT_CHECKED)
 _OF_THE_TASK = (
-    layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES, layout.FINDINGS,
+    layout.HIDDEN_WORKLOADS, layout.FULL_REFERENCE, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES,
+    layout.FINDINGS,
 )  # fmt: skip
 
 
@@ -69,9 +70,13 @@ class TaskRecords(StepReader):
         """Raise a StorageError if the run's folder was moved or removed since the run was locked."""
         self._lock.check()
 
-    def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
+    def write_reference(
+        self, text: str, hidden_workloads: str | None = None, full_reference: str | None = None
+    ) -> None:
         if hidden_workloads is not None:
             self._lock.write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
+        if full_reference is not None:
+            self._lock.write_text(self.folder / layout.FULL_REFERENCE, full_reference)
         self._lock.write_text(self.folder / layout.REFERENCE, text)
 
     def write_reference_facts(self, facts: ReferenceFacts) -> None:
@@ -229,7 +234,13 @@ class TaskRecords(StepReader):
         return content.read(self.reference_path)
 
     def hidden_workloads(self) -> str | None:
-        path = self.folder / layout.HIDDEN_WORKLOADS
+        return self._optional(layout.HIDDEN_WORKLOADS)
+
+    def full_reference(self) -> str | None:
+        return self._optional(layout.FULL_REFERENCE)
+
+    def _optional(self, name: str) -> str | None:
+        path = self.folder / name
         return content.read(path) if path.is_file() else None
 
     def copy_from(self, other: TaskRecords, within: int | None = None) -> None:

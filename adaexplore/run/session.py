@@ -86,14 +86,17 @@ class Session:
     def _steps(self, task: Task, home: int) -> Iterator[StepRecord]:
         """Yield the steps of a task: read them if it is finished, else solve it; then update the memory."""
         config, records = self.config, self.records.task(task.key, self.config.agent_type)
-        problem = (task.reference.strip(), task.hidden_workloads)
-        if records.has_reference() and problem != (records.reference().strip(), records.hidden_workloads()):
+        if records.has_reference() and (
+            task.reference.strip() != records.reference().strip()
+            or task.hidden_workloads != records.hidden_workloads()
+            or task.full_reference != records.full_reference()
+        ):
             raise RecordError(
                 f"{records.folder} was started with another problem than {task.path}; "
                 "choose another save_path"
             )
         if not records.has_reference() and records.numbers():
-            records.write_reference(task.reference, task.hidden_workloads)
+            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
         if records.finished(config.total_steps):
             yield from (step for step in records.steps() if step.node.plan.step <= config.total_steps)
         else:

@@ -147,7 +147,7 @@ class _Search:
         now = Conditions(hardware=self._solver.hardware, dtype=task.dtype, direction=task.direction)
         if not self._history or (self.waiting and facts is not None and facts.conditions != now):
             facts = self._verdicts.check_problem()
-            records.write_reference(task.reference, task.hidden_workloads)
+            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
             if facts is not None:
                 facts = facts.model_copy(update={"conditions": now})
                 records.write_reference_facts(facts)

@@ -48,7 +48,7 @@ def with_sources(request: EvaluationRequest, settings: Settings) -> EvaluationRe
     if request.hidden_workloads is not None:
         raise HTTPException(400, f"a request with test_source {source} takes no hidden_workloads")
     if request.direction != "forward":
-        raise HTTPException(400, f"a request with test_source {source} takes direction forward alone")
+        raise HTTPException(400, f"a request with test_source {source} must have direction: forward")
     code, task = request.kernel_code or request.custom_model_src, request.task_id or request.problem_id
     if not code or not task:
         raise HTTPException(400, f"a request with test_source {source} needs kernel_code and task_id")

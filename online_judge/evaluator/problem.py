@@ -124,9 +124,9 @@ class Problem:
         inputs = self.reference.inputs(_TRIVIAL)
         given = [leaf.clone() for leaf in costs.leaves_of(inputs)]
         wanted = self.reference.outputs(inputs, _TRIVIAL).leaves
-        self._empty = not any(want.numel() for want in wanted)
         del inputs
         other = self.reference.outputs(self.reference.inputs(_TRIVIAL_OTHER), _TRIVIAL).leaves
+        self._empty = not any(leaf.numel() for leaf in (*wanted, *other))
         answers: dict[str, Callable[[int, torch.Tensor], Sequence[torch.Tensor]]] = {
             "constant": lambda index, want: other[index : index + 1],
             "zeros": lambda index, want: [torch.zeros((), dtype=want.dtype, device=want.device)],

@@ -21,6 +21,7 @@ _EVERYWHERE = (Status.SYNTAX, Status.LOAD, Status.CONSTRUCT)
 """Statuses that do not depend on inputs."""
 _HARMLESS = ("hardware", "device", "notes", "sandbox", "error", "stage")
 """Keys of a failure's metadata that reveal nothing about the inputs."""
+_OF_PROBLEM = ("problem_flags", "problem_flags_evidence")
 _MEANS = (
     *("fast_p", "ci_low", "ci_high", "gpu_ms", "score_ms", "e2e_ms", "mean", "median"),
     *("baseline_gpu_ms", "baseline_e2e_ms", "baseline_clean_ms", "baseline_time"),
@@ -61,9 +62,13 @@ def merged(judged: Sequence[Judged], left: Sequence[Workload]) -> Verdict:
     slowest = min(judged, key=lambda each: each.verdict.speedup or math.inf)
     if (speedup := slowest.verdict.speedup) is not None and speedup < SLOW:
         metadata["worst_workload"] = _worst(slowest, f"speedup {speedup:.3g}")
-    runtime_ms = _mean(judged, [each.verdict.runtime_ms for each in judged])
+    counted = [each for each in judged if not each.verdict.degenerate] or judged
+    runtime_ms = _mean(counted, [each.verdict.runtime_ms for each in counted])
     return Verdict(
-        status=Status.PASSED, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=_statistics(judged)
+        status=Status.PASSED,
+        metadata=metadata,
+        runtime_ms=runtime_ms,
+        runtime_stats=_statistics(judged, counted),
     )
 
 
@@ -105,7 +110,7 @@ def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) 
     if verdict.status is Status.TIMEOUT:
         line += "; the time limit is that of all workloads together"
     found = _flags(judged, left) | {"feedback": feedback.with_line(line, verdict.feedback)}
-    return verdict.metadata | found
+    return {key: value for key, value in verdict.metadata.items() if key not in _OF_PROBLEM} | found
 
 
 def _passed(judged: Sequence[Judged]) -> dict[str, object]:
@@ -126,15 +131,18 @@ def _passed(judged: Sequence[Judged]) -> dict[str, object]:
 def _flags(judged: Sequence[Judged], left: Sequence[Workload]) -> dict[str, object]:
     """Return the flags of all, each with the first workload on which it was raised.
 
-    The problem is degenerate only if trivial answers pass on all of its workloads.
+    The problem is degenerate only if trivial answers pass on all of its workloads; on which ones they pass
+    is not known where the kernel failed.
     """
     kernel = [Flag(flag.id, _evidence(each, flag.evidence)) for each in judged for flag in each.verdict.flags]
     degenerate = not left and all(each.verdict.degenerate for each in judged)
+    sound = any(each.verdict.correct and not each.verdict.degenerate for each in judged)
     problem: dict[str, ProblemFlag] = {}
     for each in judged:
         for flag in each.verdict.problem_flags:
-            id_ = TRIVIAL_WORKLOAD if flag.id == DEGENERATE and not degenerate else flag.id
-            problem.setdefault(id_, ProblemFlag(id_, _evidence(each, flag.evidence)))
+            id_ = TRIVIAL_WORKLOAD if flag.id == DEGENERATE and sound else flag.id
+            if flag.id != DEGENERATE or degenerate or sound:
+                problem.setdefault(id_, ProblemFlag(id_, _evidence(each, flag.evidence)))
     return flags.metadata(kernel) | flags.problem_metadata(problem.values())
 
 
@@ -143,13 +151,13 @@ def _evidence(judged: Judged, evidence: str) -> str:
     return name if judged.workload.hidden else f"{name}: {evidence}"
 
 
-def _statistics(judged: Sequence[Judged]) -> dict[str, object]:
-    """Return geometric means, summed use of the GPU, and the keys that are equal on all."""
+def _statistics(judged: Sequence[Judged], counted: Sequence[Judged]) -> dict[str, object]:
+    """Return geometric means over ``counted``, summed use of the GPU, and the keys that are equal on all."""
     found = [each.verdict.runtime_stats for each in judged]
     stats = {key: value for key, value in found[0].items() if all(each.get(key) == value for each in found)}
     for key in _MEANS:
         stats.pop(key, None)
-        mean = _mean(judged, [each.get(key) for each in found])
+        mean = _mean(counted, [each.verdict.runtime_stats.get(key) for each in counted])
         if mean is not None:
             stats[key] = mean
     if any(each.get("sol_score") == 0 for each in found) and all("sol_score" in each for each in found):

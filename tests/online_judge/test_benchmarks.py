@@ -157,5 +157,5 @@ def test_gradients_of_benchmark_tasks_are_refused(judge: LiveJudge) -> None:
     body = {"kernel_code": KERNEL, "task_id": 1, "test_source": "TBT", "direction": "both"}
     response = judge.post("/evaluate", body)
     assert response.status_code == 400
-    assert "takes direction forward alone" in response.text
+    assert "must have direction: forward" in response.text
     assert judge.post("/evaluate", body | {"direction": "forward"}).json()["correctness"] is True

@@ -132,20 +132,31 @@ DEGENERATE: dict[str, Any] = {"problem_flags": ["degenerate_problem"]}
 
 
 @pytest.mark.parametrize(
-    ("judged", "left", "flag"),
+    ("judged", "left", "flags"),
     [
-        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
-        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], "degenerate_problem"),
-        ([failed("a", **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
-        ([failed("a", **DEGENERATE)], [Workload(name="b", weight=1.0)], "trivial_workload"),
-        ([failed("a", hidden=True, **DEGENERATE), passed("b", 2.0)], [], "trivial_workload"),
-        ([failed("a", **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], "degenerate_problem"),
+        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0)], [], ["trivial_workload"]),
+        ([passed("a", 2.0, **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], ["degenerate_problem"]),
+        ([failed("a", **DEGENERATE), passed("b", 2.0)], [], ["trivial_workload"]),
+        ([failed("a", **DEGENERATE)], [Workload(name="b", weight=1.0)], []),
+        ([failed("a", hidden=True, **DEGENERATE), passed("b", 2.0)], [], ["trivial_workload"]),
+        ([failed("a"), passed("b", 2.0, **DEGENERATE)], [], []),
+        ([failed("a", **DEGENERATE), passed("b", 2.0, **DEGENERATE)], [], ["degenerate_problem"]),
     ],
 )
-def test_problem_is_degenerate_on_all_workloads(judged: list[Judged], left: list[Any], flag: str) -> None:
+def test_problem_is_degenerate_on_all_workloads(
+    judged: list[Judged], left: list[Any], flags: list[str]
+) -> None:
     verdict = merged(judged, left)
-    assert [each.id for each in verdict.problem_flags] == [flag]
-    assert verdict.degenerate == (flag == "degenerate_problem")
+    assert [each.id for each in verdict.problem_flags] == flags
+    assert verdict.degenerate == (flags == ["degenerate_problem"])
+
+
+def test_trivial_workloads_do_not_count_in_the_score() -> None:
+    verdict = merged([passed("a", 50.0, **DEGENERATE), passed("b", 2.0)], [])
+    assert (verdict.speedup, verdict.runtime_stats["baseline_gpu_ms"]) == (2.0, 2.0)
+    assert verdict.runtime_stats["slot"]["held_s"] == 2.0
+    all_trivial = merged([passed(name, 4.0, **DEGENERATE) for name in "ab"], [])
+    assert all_trivial.speedup == pytest.approx(4.0)
 
 
 def test_times_that_count_are_listed() -> None:

@@ -7,18 +7,26 @@ import pytest
 
 from adaexplore.core.errors import AdaExploreError, ConfigError, RecordError
 from adaexplore.core.task import Task
+from adaexplore.records.recorded import recorded_tasks
+from adaexplore.records.run_records import RunRecords
 from adaexplore.run.session import open_session
 from adaexplore.settings.config import RunConfig
 
 PROBLEM = (Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py").read_text()
 
 
-def run(folder: Path, problem: str = PROBLEM, hidden: str | None = None, **settings: object) -> int:
+def run(
+    folder: Path,
+    problem: str = PROBLEM,
+    hidden: str | None = None,
+    full: str | None = None,
+    **settings: object,
+) -> int:
     """Return the number of steps that a run took or found."""
     config = RunConfig.model_validate(
         {"dummy": True, "server_type": "offline", "total_steps": 2, "general_memory_path": None, **settings}
     )
-    task = Task(1, "2", "2_row_sum", problem, "fp32", Path("2_row_sum.py"), hidden)
+    task = Task(1, "2", "2_row_sum", problem, "fp32", Path("2_row_sum.py"), hidden, full_reference=full)
     with open_session(config, [task], folder, threading.Event()) as session:
         news = list(session.progress())
     steps = {item.result.node.plan.step for item in news if item.result is not None}
@@ -57,6 +65,15 @@ def test_other_hidden_workloads_are_another_problem(tmp_path: Path) -> None:
     assert run(tmp_path, hidden="a", total_steps=3) == 3
     with pytest.raises(RecordError, match="another problem"):
         run(tmp_path, hidden="b", total_steps=4)
+
+
+def test_judged_problem_is_recorded_and_compared(tmp_path: Path) -> None:
+    run(tmp_path, full=f"{PROBLEM}# all")
+    (task,) = recorded_tasks(RunRecords(tmp_path), "fp32")
+    assert (task.reference, task.judged_reference) == (PROBLEM, f"{PROBLEM}# all")
+    assert run(tmp_path, full=f"{PROBLEM}# all", total_steps=3) == 3
+    with pytest.raises(RecordError, match="another problem"):
+        run(tmp_path, full=f"{PROBLEM}# others", total_steps=4)
 
 
 def test_run_of_version_without_tiers_continues(tmp_path: Path) -> None:
