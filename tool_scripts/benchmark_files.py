@@ -16,6 +16,7 @@ from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.workloads import WorkloadVerdict
 
 _FILE = "main.py"
 _STATUSES: Mapping[Status, str] = {
@@ -85,15 +86,9 @@ def solution(definition: str, name: str, code: str, hardware: str | None, *, in_
 
 
 def times_ms(workload: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the times of candidate and reference that count; None if not timed.
-
-    Workloads in older results have GPU times only.
-    """
-    for names in (("score_ms", "baseline_ms"), ("gpu_ms", "baseline_gpu_ms")):
-        own, reference = map(workload.get, names)
-        if own and reference:
-            return own, reference
-    return None
+    """Return the times of candidate and reference that count; None if not timed."""
+    own, reference = WorkloadVerdict.model_construct(**workload).times_ms
+    return (own, reference) if own and reference else None
 
 
 def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], found: Verdict) -> list[str]:

@@ -264,7 +264,7 @@ class TaskRecords(StepReader):
                 self._lock.write_text(self.folder / path.name, content.read(path))
 
     def set_aside(self) -> None:
-        """Rename the logs of complete steps after a gap, so that they do not mix with new steps.
+        """Rename the logs of complete steps that :meth:`numbers` leaves out, so that new steps do not mix in.
 
         Raises:
             RecordError: a log is damaged.

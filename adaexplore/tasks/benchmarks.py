@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaexplore.core.dialects.catalogue import Benchmark, open_benchmark, source_of
+from adaexplore.core.dialects.catalogue import PROMPT_BYTES, Benchmark, open_benchmark, source_of
 from adaexplore.core.errors import TaskError
 from adaexplore.core.task import Task
 from adaexplore.settings.config import RunConfig
@@ -39,7 +39,8 @@ class BenchmarkTasks:
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         name = list(self.benchmark.paths)[number - 1]
-        text, full = self.benchmark.problem(name), self.benchmark.problem(name, JUDGED_BYTES)
+        full = self.benchmark.problem(name, JUDGED_BYTES)
+        text = full if len(full) <= PROMPT_BYTES else self.benchmark.problem(name)
         return Task(
             level,
             str(number),

@@ -27,6 +27,8 @@ _FOLDERS: Mapping[Source, tuple[str, ...]] = {
     "FIT": ("flashinfer-trace", "sol-execbench"),
     "MLSYS": ("mlsys26",),
 }
+PROMPT_BYTES = 2**14
+"""Most bytes of stored tensors in a problem that fits into a prompt."""
 _REPOSITORY = Path(__file__).resolve().parents[3]
 _SPELLINGS = re.compile(r"TRITONBENCH[-_]([GT])")
 
@@ -52,11 +54,8 @@ class Benchmark:
             raise TaskError(f"no task {name[:80]!r} in {self.root}; it has {len(self.paths)} tasks")
         return name
 
-    def problem(self, name: str, data_bytes: int = 2**14) -> str:
-        """Return the problem file of a task, with at most so many bytes of stored tensors.
-
-        The default fits into a prompt.
-        """
+    def problem(self, name: str, data_bytes: int = PROMPT_BYTES) -> str:
+        """Return the problem file of a task, with at most so many bytes of stored tensors."""
         path = self.paths[name]
         text = input_text(path, "task file", TaskError)
         if self.source in ("TBG", "TBT"):
@@ -69,7 +68,7 @@ class Benchmark:
         text = input_text(path, "task file", TaskError)
         if self.source in ("TBG", "TBT"):
             return tritonbench.candidate_source(code, text, path)
-        return flashinfer.candidate_source(code, text, path)
+        return flashinfer.candidate_source(code, text, path, self.root)
 
 
 def source_of(test_source: str | None) -> Source | None:

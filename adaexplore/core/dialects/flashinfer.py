@@ -84,7 +84,7 @@ def problem_source(text: str, path: Path, root: Path, data_bytes: int = 2**17) -
     return "\n\n".join(parts)
 
 
-def candidate_source(code: str, definition_text: str, path: Path) -> str:
+def candidate_source(code: str, definition_text: str, path: Path, root: Path) -> str:
     """Return the candidate ``code``, Python source or the JSON of a solution, as a module with ``ModelNew``.
 
     A source with the function is judged by it, else by its class ``ModelNew``.
@@ -111,7 +111,7 @@ def candidate_source(code: str, definition_text: str, path: Path) -> str:
     if "ModelNew" in bound and function not in bound:
         added = f"_fi_ordered(ModelNew, {_names_and_dtypes(definition)})\n"
     else:
-        added = _calling(definition, tree, function, fills, path)
+        added = _calling(definition, tree, function, fills, path, root)
     return "\n\n".join([code.rstrip("\n"), _template("candidates"), added])
 
 
@@ -170,7 +170,9 @@ def _returning(module: str, definition: Definition) -> str:
     return f"{_head(module, definition)}        return {_returned(definition)}\n"
 
 
-def _calling(definition: Definition, tree: ast.Module, function: str, fills: bool | None, path: Path) -> str:
+def _calling(
+    definition: Definition, tree: ast.Module, function: str, fills: bool | None, path: Path, root: Path
+) -> str:
     """Return a ``ModelNew`` around a candidate's function, which returns the outputs or fills them.
 
     If ``fills`` does not say which, the number of required arguments decides.
@@ -189,7 +191,7 @@ def _calling(definition: Definition, tree: ast.Module, function: str, fills: boo
     bound += _function("_fi_run", value, sorted({"ModelNew"} & _bound(tree)))
     if not fills:
         return f"{bound}\n\n{_returning('ModelNew', definition)}"
-    lines, table = _axis_lines(definition, path)
+    lines, table = _axis_lines(definition, path, root)
     shapes = "".join(f"({_shape(tensor)}), " for tensor in definition.outputs.values())
     outputs = _names_and_dtypes(definition)
     return (
@@ -234,7 +236,7 @@ def _given(definition: Definition) -> str:
     return f"({', '.join(definition.inputs)},)"
 
 
-def _axis_lines(definition: Definition, path: Path) -> tuple[str, str]:
+def _axis_lines(definition: Definition, path: Path, root: Path) -> tuple[str, str]:
     """Return the lines that set the axes of outputs, and the table of workloads if they need one.
 
     An axis that is in no input's shape has the size of the workload with these inputs.
@@ -264,17 +266,17 @@ def _axis_lines(definition: Definition, path: Path) -> tuple[str, str]:
             missing.append(name)
     table = ""
     if missing:
-        keys, rows = _table(definition, missing, path)
+        keys, rows = _table(definition, missing, path, root)
         table = f"_fi_table = {rows}\n"
         lines.append(f"{''.join(f'{_axis(name)}, ' for name in missing)}= _fi_sizes(_fi_table, ({keys}))")
     return "".join(f"        {line}\n" for line in reversed(lines)), table
 
 
 def _table(
-    definition: Definition, axes: list[str], path: Path
+    definition: Definition, axes: list[str], path: Path, root: Path
 ) -> tuple[str, dict[tuple[object, ...], list[int]]]:
     """Return the inputs that identify a workload, and the sizes of ``axes`` by their shapes and numbers."""
-    listed = workloads(path, _root(path))
+    listed = workloads(path, root)
     known = [
         name
         for name, tensor in definition.inputs.items()
@@ -310,13 +312,6 @@ def _size(axis: str, found: Mapping[str, int]) -> int:
 
 def _shape(tensor: Tensor) -> str:
     return "".join(f"{axis if axis.isdecimal() else _axis(axis)}, " for axis in tensor.shape or ())
-
-
-def _root(path: Path) -> Path:
-    """Return the folder of the definitions to which the file ``path`` belongs."""
-    roots = [each.parent for each in path.parents if each.name == "definitions"]
-    usable = (root for root in roots if _workload_file(path, root).is_file())
-    return next(usable, roots[-1] if roots else path.parent)
 
 
 def _axis(name: str) -> str:

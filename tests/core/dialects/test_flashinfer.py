@@ -94,7 +94,7 @@ def test_reference_gives_outputs_in_order(tmp_path: Path) -> None:
 def test_both_styles_of_candidates_run(tmp_path: Path, code: str) -> None:
     path = sol(tmp_path)
     problem = load(source(path, tmp_path))
-    candidate = load(flashinfer.candidate_source(code, path.read_text(), path))
+    candidate = load(flashinfer.candidate_source(code, path.read_text(), path, tmp_path))
     given = problem.get_inputs()
     for got, want in zip(candidate.ModelNew()(*given), problem.Model()(*given), strict=True):
         assert torch.equal(got, want)
@@ -105,7 +105,7 @@ def test_solution_names_its_function_and_style(tmp_path: Path) -> None:
     spec = {"language": "python", "target_hardware": ["H100"], "entry_point": "main.py::go"}
     solution = {"name": "s", "definition": "scaled", "author": "a", "spec": spec}
     solution["sources"] = [{"path": "main.py", "content": DPS.replace("def run", "def go")}]
-    candidate = load(flashinfer.candidate_source(json.dumps(solution), path.read_text(), path))
+    candidate = load(flashinfer.candidate_source(json.dumps(solution), path.read_text(), path, tmp_path))
     problem = load(source(path, tmp_path))
     assert candidate.ModelNew()(*problem.get_inputs())[0].shape == (4, 6)
 
@@ -256,7 +256,7 @@ def test_solution_that_is_not_judged_says_why(tmp_path: Path, changes: dict[str,
     solution = {"name": "s", "definition": "scaled", "author": "a", "spec": spec}
     code = json.dumps(solution | {"sources": [{"path": "main.py", "content": "x"}]})
     with pytest.raises(TaskError, match=said):
-        flashinfer.candidate_source(code, path.read_text(), path)
+        flashinfer.candidate_source(code, path.read_text(), path, tmp_path)
 
 
 def small(folder: Path, inputs: dict[str, Any], reference: str, *workloads: Any, **changes: Any) -> Path:
@@ -277,7 +277,7 @@ MINUS = "def run(a, b):\n    return a - b\n"
 def agrees(path: Path, root: Path, code: str) -> bool:
     """Return whether a candidate gives the outputs of the reference in all workloads."""
     problem = load(source(path, root))
-    candidate = load(flashinfer.candidate_source(code, path.read_text(), path))
+    candidate = load(flashinfer.candidate_source(code, path.read_text(), path, root))
     model, reference = candidate.ModelNew(), problem.Model()
     for workload in problem.get_workloads():
         given = workload["get_inputs"]()
@@ -341,9 +341,9 @@ def test_ambiguous_output_axis_is_named(tmp_path: Path) -> None:
     ]
     path = top(tmp_path, *lines)
     with pytest.raises(TaskError, match="axis 'K' does not follow from the inputs; return the outputs"):
-        flashinfer.candidate_source(FILL_FIRST, path.read_text(), path)
+        flashinfer.candidate_source(FILL_FIRST, path.read_text(), path, tmp_path)
     returning = "def run(x, k):\n    return x[:k]\n"
-    assert "_fi_table" not in flashinfer.candidate_source(returning, path.read_text(), path)
+    assert "_fi_table" not in flashinfer.candidate_source(returning, path.read_text(), path, tmp_path)
 
 
 EXPRESSIONS = {
@@ -457,17 +457,17 @@ def solved(**changes: Any) -> str:
 def test_solution_may_start_with_a_byte_order_mark(tmp_path: Path) -> None:
     path = sol(tmp_path)
     given = load(source(path, tmp_path)).get_inputs()
-    candidate = load(flashinfer.candidate_source("\ufeff" + solved(), path.read_text(), path))
+    candidate = load(flashinfer.candidate_source("\ufeff" + solved(), path.read_text(), path, tmp_path))
     assert candidate.ModelNew()(*given)[0].shape == (4, 6)
 
 
 def test_solution_for_another_definition_is_refused(tmp_path: Path) -> None:
     path = sol(tmp_path)
     with pytest.raises(TaskError, match="for the definition 'other', not for 'scaled'"):
-        flashinfer.candidate_source(solved(definition="other"), path.read_text(), path)
+        flashinfer.candidate_source(solved(definition="other"), path.read_text(), path, tmp_path)
 
 
 def test_source_without_function_says_what_to_define(tmp_path: Path) -> None:
     path = small(tmp_path, TWO, MINUS)
     with pytest.raises(AttributeError, match=r"no function run\(a, b\) and no class ModelNew; define one"):
-        load(flashinfer.candidate_source("def go(a, b): ...", path.read_text(), path))
+        load(flashinfer.candidate_source("def go(a, b): ...", path.read_text(), path, tmp_path))

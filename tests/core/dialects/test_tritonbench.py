@@ -15,14 +15,7 @@ from adaexplore.core.dialects import tritonbench
 from adaexplore.core.errors import TaskError
 
 LINE = "#" * 146
-FILE = f"""
-import torch
-
-class Scale:
-    def __init__(self, factor, offset):
-        self.factor = factor
-        self.offset = offset
-
+SQUARE_CLASS = """\
 class Square(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -31,7 +24,16 @@ class Square(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         return 2 * ctx.saved_tensors[0] * gradient
+"""
+FILE = f"""
+import torch
 
+class Scale:
+    def __init__(self, factor, offset):
+        self.factor = factor
+        self.offset = offset
+
+{SQUARE_CLASS}
 square = Square.apply
 
 def min(x, scale=None, *, out=None, dtype=torch.float32):
@@ -266,16 +268,8 @@ def twice(x):
     assert [gradient.tolist() for gradient in upstream] == [[1.0, 1.0], [0.0, 0.0]]
 
 
-SQUARE = """
-class Square(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * x
-    @staticmethod
-    def backward(ctx, gradient):
-        return 2 * ctx.saved_tensors[0] * gradient
-
+SQUARE = f"""
+{SQUARE_CLASS}
 def square(x):
     return Square.apply(x)
 
