@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -17,6 +18,17 @@ WIDTH = 120
 LISTED = subprocess.run(["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=False)
 PAGES = [name for name in LISTED.stdout.split() if name.startswith(("docs/", "results/")) or "/" not in name]
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+def test_recorded_results_can_be_read() -> None:
+    files = sorted(ROOT.glob("results/**/*.json*"))
+    assert files
+    for file in files:
+        if file.suffix == ".json":
+            json.loads(file.read_text(encoding="utf-8"))
+        elif file.suffix == ".jsonl":
+            for line in file.read_text(encoding="utf-8").splitlines():
+                json.loads(line)
 
 
 def prose(page: str) -> list[str]:

@@ -67,11 +67,13 @@ class CandidateJob:
             return
         reference = self._reference
         rng = random.Random(reference.seeds.of("clean"))
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            call = self._problem.timed_call(self._request.baseline)  # torch.compile may take half a minute
         self._dialogue.clock("none", "")
         with self._leases.timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
-                call = self._problem.timed_call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
                 setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)

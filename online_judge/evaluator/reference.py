@@ -307,10 +307,10 @@ class Reference:
             self._buffers, self._replaced = buffers, None
         self._put(self.weights)
 
-    def call(self, kind: BaselineKind, inputs: list[object]) -> Callable[..., object]:
+    def call(self, kind: BaselineKind) -> Callable[..., object]:
         """Return the call that is timed as the baseline; call it under ``torch.no_grad()``.
 
-        A compiled one is compiled once, by a call on copies of ``inputs``.
+        A compiled one is compiled once, by a call on inputs of its own.
         """
         if kind == "eager":
             return self._call
@@ -321,7 +321,7 @@ class Reference:
             with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
                 compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
                 self.begin(kind)
-                compiled(*oracles.copied(inputs))
+                compiled(*self.inputs(kind))
                 self._synchronise()
             self._compiled[kind] = compiled
         return self._compiled[kind]

@@ -70,7 +70,7 @@ class _RightCandidate(Dialogue):
             return {}
         sent, received = shared_tensors
         given = tuple(sent.view(place) for place in order.inputs.places)
-        call = self._reference.call("eager", [])
+        call = self._reference.call("eager")
         with torch.no_grad():
             tree = trees.take_apart(call(*trees.put_together(order.inputs.shape, given)))
         for leaf, place in zip(tree.leaves, order.outputs.places, strict=False):

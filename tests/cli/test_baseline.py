@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -149,6 +151,25 @@ def test_compiled_references_have_their_own_table(problems: Path, kind: str, nam
         assert call(problems, server.url, f"baseline={kind}") == 0
         assert {body["baseline"] for _, body in server.requests} == {kind}
     assert record(problems, name)["level1"]["1_one.py"]["baseline"] == kind
+
+
+@pytest.mark.parametrize(("kind", "most"), [("compile", 2), ("max-autotune", 1)])
+def test_max_autotune_has_the_gpu_to_itself(problems: Path, kind: str, most: int) -> None:
+    lock, running, seen = threading.Lock(), [0], [0]
+
+    def answer(path: str, body: dict[str, Any]) -> Answer:
+        with lock:
+            running[0] += 1
+            seen[0] = max(seen[0], running[0])
+        time.sleep(0.3)  # the other one arrives meanwhile
+        with lock:
+            running[0] -= 1
+        return timed(path, body)
+
+    with JudgeServer(answer) as server:
+        settings = (f"baseline={kind}", "num_processes=2")
+        assert call(problems, server.url, *settings, tasks="1 1\n1 2\n") == 0
+    assert seen == [most]
 
 
 def test_other_sets_do_not_mix_with_kernelbench(problems: Path, monkeypatch: pytest.MonkeyPatch) -> None:

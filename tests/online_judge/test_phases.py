@@ -11,9 +11,11 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.evaluator import job as candidate_job
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
-from online_judge.evaluator.reference import ReferenceFailed
+from online_judge.evaluator.job import CandidateJob
+from online_judge.evaluator.reference import ReferenceFailed, Seeds
 from online_judge.protocol.endings import OtherWeights
 
 GB = 10**9
@@ -24,20 +26,20 @@ class Events(list[str]):
     """What happens, in order; leases are taken and returned."""
 
     @contextlib.contextmanager
-    def lease(self, name: str) -> Iterator[None]:
+    def lease(self, name: str) -> Iterator[Any]:
         self.append(f"take {name}")
         try:
-            yield
+            yield SimpleNamespace(quiet=False)
         finally:
             self.append(f"return {name}")
 
-    def memory(self, share: float) -> contextlib.AbstractContextManager[None]:
+    def memory(self, share: float) -> contextlib.AbstractContextManager[Any]:
         return self.lease(f"{share * 0.6 * TOTAL / GB:.0f} GB")
 
-    def hold(self, *, exclusive: bool) -> contextlib.AbstractContextManager[None]:
+    def hold(self, *, exclusive: bool) -> contextlib.AbstractContextManager[Any]:
         return self.lease("exclusive" if exclusive else "shared")
 
-    def timing_memory(self) -> contextlib.AbstractContextManager[None]:
+    def timing_memory(self) -> contextlib.AbstractContextManager[Any]:
         return self.lease("timing memory")
 
 
@@ -125,3 +127,20 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
     evaluation._problem.call_bytes = 60 * GB
     evaluation.run()
     assert evaluation.events.count("take 48 GB") == 3
+
+
+def test_compiling_the_baseline_holds_no_memory_for_timing(
+    evaluation: Phased, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = evaluation.events
+    setup = SimpleNamespace(fastest_ms=1.0, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
+    monkeypatch.setattr(candidate_job, "TimingSetup", lambda *args, **kwargs: setup)
+    evaluation._reference.seeds = Seeds(b"key")
+    evaluation._reference.inputs = evaluation._reference.outputs = lambda *names: SimpleNamespace(leaves=())
+    evaluation._problem.timed_call = lambda kind: events.append("compile")
+    CandidateJob._measure_clean(evaluation)
+    assert events == [
+        "take shared", "compile", "return shared",
+        "take timing memory", "take shared", "return shared",
+        "take exclusive", "time", "return exclusive", "return timing memory",
+    ]  # fmt: skip

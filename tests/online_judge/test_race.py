@@ -816,7 +816,7 @@ def test_expanded_inputs_count_with_all_their_elements(clock: Clock, monkeypatch
     stopwatch: Any = FakeStopwatch(clock, 1.0)
     with simulated_cuda("sm_90"):
         reference = Reference(source, Seeds(b"key"), "fp32", cuda=False)
-        call, rng, expected = reference.call("eager", []), random.Random(1), [torch.empty(64)]
+        call, rng, expected = reference.call("eager"), random.Random(1), [torch.empty(64)]
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (10 * 2**20, 10 * 2**20))
         setup = TimingSetup(reference, "race", call, stopwatch, expected, rng, shared=True)
     assert setup.count > 1

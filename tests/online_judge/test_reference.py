@@ -330,7 +330,7 @@ class TestBaselineCalls:
         of = problem("return self.linear(x)", LINEAR)
         inputs = of.inputs(0)
         of.begin(0)
-        assert torch.equal(of.call("eager", inputs)(*inputs), of.outputs(inputs, 0).leaves[0])
+        assert torch.equal(of.call("eager")(*inputs), of.outputs(inputs, 0).leaves[0])
 
     def test_compiled_calls_are_made_once_a_kind(self, monkeypatch: pytest.MonkeyPatch) -> None:
         modes: list[str | None] = []
@@ -340,13 +340,10 @@ class TestBaselineCalls:
             return lambda *inputs: model(*inputs)
 
         monkeypatch.setattr(torch, "compile", compile_)
-        of = problem("x += 1\n        return x.clone()")
-        inputs = of.inputs(0)
-        before = inputs[0].clone()
-        assert of.call("compile", inputs) is of.call("compile", inputs)
-        of.call("max-autotune", inputs)
+        of = problem("return x * 2")
+        assert of.call("compile") is of.call("compile")
+        of.call("max-autotune")
         assert modes == [None, "max-autotune"]
-        assert torch.equal(inputs[0], before)
 
     def test_a_failing_compilation_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*inputs: Any) -> None:
@@ -357,7 +354,7 @@ class TestBaselineCalls:
         with pytest.raises(
             ReferenceFailed, match=r"^torch\.compile \(default\) fails: RuntimeError: no backend$"
         ):
-            of.call("compile", of.inputs(0))
+            of.call("compile")
 
 
 def _recorded() -> list[Any]:
