@@ -830,7 +830,7 @@ def test_expanded_inputs_count_with_all_their_elements(clock: Clock, monkeypatch
 @pytest.mark.parametrize("cheat", ["none", "always", "after the first block", "filled in after the answer"])
 def test_work_skipped_in_timed_calls_is_detected(clock: Clock, cheat: str, kept: bool) -> None:
     with simulated_cuda("sm_90"):
-        model = Reference(SPARSE, Seeds(b"key"), "fp32", cuda=False).call("eager", [])
+        model = Reference(SPARSE, Seeds(b"key"), "fp32", cuda=False).call("eager")
     candidate = Candidate(clock, call_ms=[12.0])
 
     def forward(x: torch.Tensor) -> torch.Tensor:
