@@ -38,6 +38,7 @@ GRADED_TRIALS = 2
 _CALLS_OF_TUNING = 2
 _CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
 _CALLS_OF_TIMING = 2
+_UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for timing and idle evaluators."""
@@ -118,7 +119,7 @@ class Evaluation(CandidateJob):
         if not self._cuda or self._job.alone:
             return nullcontext()
         if not self._problem.call_bytes:
-            with self._holding(exclusive=False):
+            with self._leases.memory(_UNMEASURED), self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.FORWARD.value)
                 self._problem.measure_memory()
         self._dialogue.clock("none", "")

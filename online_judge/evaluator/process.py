@@ -61,6 +61,7 @@ log = logging.getLogger(__name__)
 _ANSWER_BYTES = 2**20
 """Largest answer of a candidate process."""
 _ERROR_BYTES = 500
+_WHY_BYTES = 200
 _PROBLEMS_ON_CPU = 32
 """References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
 _WORK: dict[messages.Operation, type[Sweep | Profiling | Evaluation]] = {
@@ -118,7 +119,7 @@ class Evaluator:
             # a sweep without enough memory, even alone, is no reason to refuse the problem
             final = job.alone and job.op != "sweep"
             if isinstance(error, NotEnoughMemory) and not final:
-                return messages.NotEnoughMemory()
+                return _not_enough_memory(str(error))
             reason = printable.text(self._named(str(error)))
             return messages.Failed(kind="reference_failed", reason=reason, broken=not self._synchronise())
         except CandidateGone as gone:
@@ -150,7 +151,8 @@ class Evaluator:
             candidate.close()
         if isinstance(result, Swept) or job.alone or not self._cuda:
             return result
-        return messages.NotEnoughMemory() if _lacked_memory(result.ending) else result
+        lacking = _lack_of_memory(result.ending)
+        return result if lacking is None else _not_enough_memory(f"candidate: {lacking}")
 
     def _check_problem(self, job: Job, request: ProblemRequest) -> Finding:
         self._clock("reference", "")
@@ -266,11 +268,17 @@ class Evaluator:
         return True
 
 
-def _lacked_memory(ending: Ending) -> bool:
-    """Return True if too little memory may be the cause of a failure."""
-    if isinstance(ending, Raised) and ending.failure.status in (Status.LAUNCH, Status.CONSTRUCT):
-        return memory_errors.explains_text(ending.failure.message)
-    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
+def _lack_of_memory(ending: Ending) -> str | None:
+    """Return a failure's message if too little memory may be the cause."""
+    if not isinstance(ending, Raised):
+        return None
+    status, message = ending.failure.status, ending.failure.message
+    may_lack = status in (Status.LAUNCH, Status.CONSTRUCT) and memory_errors.explains_text(message)
+    return message if may_lack or status is Status.OUT_OF_MEMORY else None
+
+
+def _not_enough_memory(why: str) -> messages.NotEnoughMemory:
+    return messages.NotEnoughMemory(why=texts.clip(printable.text(why).partition("\n")[0], _WHY_BYTES))
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:

@@ -79,6 +79,7 @@ class NotEnoughMemory(Fact):
     """The device had too little memory beside other jobs."""
 
     kind: Literal["not_enough_memory"] = "not_enough_memory"
+    why: str  # a line for the log
 
 
 class Failed(Fact):

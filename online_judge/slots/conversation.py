@@ -186,11 +186,13 @@ class Attempts:
             with claim as most:
                 try:
                     yield most == 0
-                except NotEnoughMemory:
+                except NotEnoughMemory as error:
                     if most == 0 or self.leases is None:
                         raise
                     self._others = FEW if most > FEW and self.leases.most_running > FEW + 1 else 0
-                    log.warning("too little memory: the job is tried again beside %d others", self._others)
+                    log.warning(
+                        "too little memory: the job is tried again beside %d others (%s)", self._others, error
+                    )
                     self.leases.remember(self.problem, self._others)
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)

@@ -386,7 +386,7 @@ class DeviceSlot:
         """Return what was found; raise for a failure."""
         result = answer.result
         if isinstance(result, messages.NotEnoughMemory):
-            raise NotEnoughMemory
+            raise NotEnoughMemory(result.why)
         if not isinstance(result, messages.Failed):
             return result
         of_judge = result.kind == "judge_failed"

@@ -78,7 +78,7 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
         ),
         ("release", messages.Released()),
         ("sweep", messages.CandidateGone(stage=Stage.TIMING, why="")),
-        ("problem", messages.NotEnoughMemory()),
+        ("problem", messages.NotEnoughMemory(why="no memory")),
         ("profile", messages.Failed(kind="reference_failed", reason="it raises", broken=True)),
         ("evaluate", messages.Failed(kind="judge_failed", reason="KeyError: 3", broken=False)),
     ],

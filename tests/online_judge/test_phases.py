@@ -144,3 +144,17 @@ def test_compiling_the_baseline_holds_no_memory_for_timing(
         "take timing memory", "take shared", "return shared",
         "take exclusive", "time", "return exclusive", "return timing memory",
     ]  # fmt: skip
+
+
+def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
+    def measure() -> None:
+        evaluation.events.append("measure")
+        evaluation._problem.call_bytes = CALL
+
+    evaluation._problem.call_bytes = 0
+    evaluation._problem.measure_memory = measure
+    evaluation.run()
+    assert evaluation.events[:6] == [
+        "take 19 GB", "take shared", "measure", "return shared", "return 19 GB",
+        "take 12 GB",
+    ]  # fmt: skip
