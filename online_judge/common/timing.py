@@ -18,6 +18,7 @@ import torch
 
 from online_judge.common import trees
 from online_judge.common.gradients import ForwardBackward
+from online_judge.common.pace import Pace
 
 STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000
@@ -26,6 +27,8 @@ _QUIET_S = 1.0
 _QUIET_TIMES = 2
 _FEW_FLUSHES, _CALIBRATIONS = 5, 10
 _QUIET_FLUSHES = 60
+_SPIN_CYCLES = 200_000
+_LAUNCHES = 50
 _QUIET_RATIO = 1.25
 _MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
@@ -133,6 +136,7 @@ class Stopwatch:
         self._set_stream = torch._C._cuda_setStream
         self._event = torch._C._CudaEventBase
         self._synchronize = torch._C._cuda_synchronize
+        self._spin = torch.cuda._sleep
         self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
         self._no_grad = torch.no_grad
         self._now = time.perf_counter
@@ -263,14 +267,27 @@ class Stopwatch:
             self.flush_ms = min(self.flush_ms, flush_ms)
         return quiet == _QUIET_TIMES
 
+    def pace(self) -> Pace:
+        """Time fixed work, three times each; the fastest counts."""
+        one = self._flush[:1]
+        return Pace(
+            min(self._time_flush(_FEW_FLUSHES) for _ in range(3)),
+            min(self._time(lambda: self._spin(_SPIN_CYCLES), 1) for _ in range(3)),
+            min(self._time(lambda: self._zero(one), _LAUNCHES) for _ in range(3)),
+        )
+
     def _time_flush(self, count: int = 20) -> float:
         """Return the milliseconds of one flush among ``count``, without the first ones."""
-        begin, end = self._new_event(), self._new_event()
         for _ in range(5):
             self._zero(self._flush)
+        return self._time(lambda: self._zero(self._flush), count)
+
+    def _time(self, work: Callable[[], object], count: int) -> float:
+        """Return the milliseconds of one of ``count`` calls, by events; launches show if they take longer."""
+        begin, end = self._new_event(), self._new_event()
         begin.record(self._stream)
         for _ in range(count):
-            self._zero(self._flush)
+            work()
         end.record(self._stream)
         self._synchronize()
         return float(begin.elapsed_time(end)) / count

@@ -66,7 +66,8 @@ class Sweep(CandidateJob):
         self._wanted, self._found = self._job.sweep, Swept()
         with enough_memory("a sweep"):
             try:
-                if self._cuda:
+                if self._cuda and self._needs_clean:
+                    self._compile_baseline()
                     self._measure_clean()
                 self._found.wrong = not self._search()
                 if not self._found.wrong:

@@ -21,7 +21,7 @@ from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
-from online_judge.evaluator.timing.setup import TimingSetup, without_data
+from online_judge.evaluator.timing.setup import TimingSetup, memory_beyond_share, without_data
 from online_judge.evaluator.trials import Called, Strides, WrongValues
 from online_judge.protocol import observations as noted
 from online_judge.protocol import precision
@@ -41,7 +41,8 @@ _CALLS_OF_TIMING = 2
 _UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
-"""Share of the GPU's memory for all jobs' calls; the rest is for timing and idle evaluators."""
+"""Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
+evaluators."""
 _CHECKS_AGAIN = 8
 _SHAPES_VARY = (
     "shapes of outputs depend on the values of inputs: candidates can be checked, but not timed (send"
@@ -95,9 +96,13 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
-        with self._memory(_CALLS_OF_TUNING):
-            if timed:
+        if timed and self._needs_clean:
+            if self._request.baseline != "eager":
+                with self._memory(_CALLS_OF_TUNING):
+                    self._compile_baseline()
+            with self._memory(_CALLS_OF_TIMING, timed=True):
                 self._measure_clean()
+        with self._memory(_CALLS_OF_TUNING):
             changed = self._load()
         with self._memory(_CALLS_OF_CHECKS), self._holding(exclusive=False):
             last = self._checked(changed)
@@ -108,14 +113,17 @@ class Evaluation(CandidateJob):
                 torch.cuda.empty_cache()
         if timed and self._reference.shapes_vary:
             raise ReferenceFailed(_SHAPES_VARY)
-        self._kept.enter_context(self._memory(_CALLS_OF_TIMING))
+        self._kept.enter_context(self._memory(_CALLS_OF_TIMING, timed=timed))
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
 
-    def _memory(self, calls: int) -> AbstractContextManager[object]:
-        """Hold memory for so many calls within the block; take it before the device."""
+    def _memory(self, calls: int, *, timed: bool = False) -> AbstractContextManager[object]:
+        """Hold memory for so many calls, and for inputs and outputs of those ``timed``, within the block.
+
+        Take it before the device.
+        """
         if not self._cuda or self._job.alone:
             return nullcontext()
         if not self._problem.call_bytes:
@@ -125,7 +133,8 @@ class Evaluation(CandidateJob):
         self._dialogue.clock("none", "")
         total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         needed = calls * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
-        return self._leases.memory(min(needed / (_FOR_CALLS * float(total)), 1.0))
+        timing = memory_beyond_share(self._problem.call_bytes, total) if timed else 0.0
+        return self._leases.memory(min((needed + timing) / (_FOR_CALLS * total), 1.0))
 
     def _checked(self, changed: bool) -> Called:
         """Return the last call of :meth:`_check`.
@@ -349,13 +358,20 @@ class Evaluation(CandidateJob):
         return False
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
-        """Time the baseline without the candidate, where it was slower beside it than before."""
+        """Time the baseline without the candidate, where it was slower beside it than before.
+
+        A candidate may have slowed it for good: cuDNN chooses another algorithm once there is too little
+        memory. So it counts at most as long as before times the slowdown of GPU and host.
+        """
         clean_ms = self._problem.clean_ms.get(self._request.baseline)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms.gpu):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._leases.stopped():
-            return setup.alone_ms(outcome.flushes) if stopwatch.wait_for_quiet() else None
+            if not stopwatch.wait_for_quiet():
+                return None
+            alone_ms = setup.alone_ms(outcome.flushes)
+            return min(alone_ms, clean_ms.gpu * stopwatch.pace().slowdown_since(clean_ms.pace))
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""

@@ -61,27 +61,35 @@ class CandidateJob:
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
 
-    def _measure_clean(self) -> None:
-        """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
-        if self._request.baseline in self._problem.clean_ms:
-            return
-        reference = self._reference
-        rng = random.Random(reference.seeds.of("clean"))
+    @property
+    def _needs_clean(self) -> bool:
+        """Whether the baseline's time with nobody else around is not known yet."""
+        return self._request.baseline not in self._problem.clean_ms
+
+    def _compile_baseline(self) -> None:
+        """Compile the baseline if it runs compiled; this may take half a minute."""
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
-            call = self._problem.timed_call(self._request.baseline)  # torch.compile may take half a minute
+            self._problem.timed_call(self._request.baseline)
+
+    def _measure_clean(self) -> None:
+        """Time the baseline with nobody else around, before any candidate of the problem is loaded."""
+        reference = self._reference
+        rng = random.Random(reference.seeds.of("clean"))
         self._dialogue.clock("none", "")
         with self._leases.timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
+                call = self._problem.timed_call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
-                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
+                stopwatch = self._stopwatch()
+                setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._dialogue.clock("reference", Stage.TIMING.value)
-                ms = setup.alone_ms()
+                ms, pace = setup.alone_ms(), stopwatch.pace()
         if hold.quiet:
-            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
+            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms, pace)
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

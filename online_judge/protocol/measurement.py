@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from adaexplore.core.wire import DtypeName
 from online_judge.common.gpu_peaks import Peak
+from online_judge.common.pace import Pace
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
@@ -16,6 +17,7 @@ class CleanMs(NamedTuple):
 
     gpu: float  # median
     wall: float  # of the fastest call
+    pace: Pace  # of GPU and host at that time
 
 
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not

@@ -89,7 +89,7 @@ class CleanTimes:
 
     def note(self, key: str, ms: CleanMs | None) -> None:
         """Keep reported times if they are valid and the first ones."""
-        if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
+        if ms is None or not all(math.isfinite(each) and each > 0 for each in (ms.gpu, ms.wall, *ms.pace)):
             return
         with self._lock:
             self._ms.setdefault(key, ms)

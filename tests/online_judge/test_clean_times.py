@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.common.pace import Pace
 from online_judge.protocol.measurement import CleanMs
 from online_judge.slots.baselines import CleanTimes
 
@@ -15,21 +16,27 @@ ASKED: dict[str, Any] = {
     "tf32": "on",
     "baseline": "eager",
 }
+PACE = Pace(0.1, 0.2, 0.003)
 KEY = CleanTimes.key(EvaluationRequest(**ASKED))
 
 
 def test_first_time_of_a_reference_stays() -> None:
     known = CleanTimes()
     assert known.get(KEY) is None
-    known.note(KEY, CleanMs(1.5, 2.0))
-    known.note(KEY, CleanMs(3.0, 4.0))
-    assert known.get(KEY) == (1.5, 2.0)
+    known.note(KEY, CleanMs(1.5, 2.0, PACE))
+    known.note(KEY, CleanMs(3.0, 4.0, PACE))
+    assert known.get(KEY) == (1.5, 2.0, PACE)
 
 
 @pytest.mark.parametrize("ms", [0.0, -1.5, math.inf, math.nan])
 def test_only_times_are_kept(ms: float) -> None:
     known = CleanTimes()
-    for times in (None, CleanMs(ms, 1.0), CleanMs(1.0, ms)):
+    for times in (
+        None,
+        CleanMs(ms, 1.0, PACE),
+        CleanMs(1.0, ms, PACE),
+        CleanMs(1.0, 1.0, Pace(1.0, ms, 1.0)),
+    ):
         known.note(KEY, times)
         assert known.get(KEY) is None
 
@@ -52,5 +59,10 @@ def test_time_belongs_to_what_the_reference_runs(other: dict[str, Any], same: bo
 def test_oldest_times_are_dropped() -> None:
     known = CleanTimes()
     for number in range(10_001):
-        known.note(str(number), CleanMs(1.0, 1.0))
-    assert [known.get(key) for key in ("0", "1", "10000")] == [None, (1.0, 1.0), (1.0, 1.0)]
+        known.note(str(number), CleanMs(1.0, 1.0, PACE))
+    assert [known.get(key) for key in ("0", "1", "10000")] == [None, (1.0, 1.0, PACE), (1.0, 1.0, PACE)]
+
+
+def test_slowdown_is_that_of_the_part_that_slowed_down_most() -> None:
+    assert Pace(0.11, 0.4, 0.002).slowdown_since(PACE) == 2.0
+    assert Pace(0.05, 0.2, 0.003).slowdown_since(PACE) == 1.0

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest, Tier
+from online_judge.common.pace import Pace
 from online_judge.common.timing import Block
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.costs import Cost
@@ -122,7 +123,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> Measured:
         request = EvaluationRequest(measure_performance=True, tier=tier)
         if clean_ms is not None:
-            problem.clean_ms[request.baseline] = CleanMs(clean_ms, clean_ms)
+            problem.clean_ms[request.baseline] = CleanMs(clean_ms, clean_ms, Pace(1.0, 1.0, 1.0))
         if cost is not None:
             problem.price = cost
         options: dict[str, Any] = {

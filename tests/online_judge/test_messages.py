@@ -9,6 +9,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
+from online_judge.common.pace import Pace
 from online_judge.protocol import kernels, messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import Passed
@@ -22,6 +23,9 @@ ASKED = EvaluationRequest(original_model_src="y = 1", custom_model_src=SURROGATE
 KNOWN: dict[str, Any] = {"seeds": "00ff", "alone": True, "hardware": "a GPU"}
 
 
+PACE = Pace(0.1, 0.2, 0.003)
+
+
 def sent(message: Any) -> Any:
     return json.loads(json.dumps(message.to_json()))
 
@@ -33,7 +37,7 @@ def sent(message: Any) -> Any:
             op="evaluate",
             request=ASKED,
             recorded_ms=1.5,
-            clean_ms=CleanMs(2.0, 3.0),
+            clean_ms=CleanMs(2.0, 3.0, PACE),
             name="n",
             build_dir="/b",
             **KNOWN,
@@ -66,7 +70,7 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("op", "result"),
     [
-        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=CleanMs(0.5, 0.6))),
+        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=CleanMs(0.5, 0.6, PACE))),
         ("profile", ProfileResult(ending=Passed())),
         ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
         ("problem", messages.ProblemRuns()),

@@ -404,6 +404,11 @@ class TimingSetup:
         self._memory.clear()
 
 
+def memory_beyond_share(call_bytes: int, total: int) -> float:
+    """Return how many bytes a timing's inputs and outputs take beyond the share that every job may take."""
+    return max(min(_LEAST_CALLS * call_bytes, _SHARE_OF_FREE_MEMORY * total) - _SHARE_OF_MEMORY * total, 0.0)
+
+
 def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
     """Return a tensor of the shape of ``leaf``, with its strides if they fit into ``memory``."""
     last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
