@@ -189,6 +189,40 @@ def test_reference_against_itself_is_about_one(gpu_judge: LiveJudge) -> None:
         assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.02), answer
 
 
+CONVOLUTION = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.ConvTranspose1d(32, 64, 3, stride=2, padding=1, dilation=2, bias=False)
+    def forward(self, x):
+        return self.convolution(x)
+
+def get_inputs():
+    return [torch.rand(16, 32, 100000)]
+
+def get_init_inputs():
+    return []
+"""
+TAKES_MEMORY = """
+KEPT = [
+    torch.empty(2**30, dtype=torch.uint8, device="cuda")
+    for _ in range(torch.cuda.mem_get_info()[0] // 2**30 - 3)
+]
+"""
+
+
+def test_taking_the_references_memory_gains_nothing(gpu_judge: LiveJudge) -> None:
+    """Without memory for a workspace cuDNN chooses another algorithm, nine times as slow, and keeps it."""
+    honest = as_candidate(CONVOLUTION)
+    for candidate in (honest, honest + TAKES_MEMORY, honest):
+        answer = gpu_judge.evaluate(candidate, CONVOLUTION, dtype_str="fp16", **TIMED)
+        assert answer["metadata"]["status"] == "passed" or candidate != honest, answer
+        assert answer["metadata"]["status"] != "passed" or answer["runtime_stats"]["fast_p"] < 1.3
+
+
 def test_without_measuring_there_are_no_times(gpu_judge: LiveJudge) -> None:
     answer = gpu_judge.evaluate(FUSED, REFERENCE)
     assert (answer["correctness"], answer["runtime"], answer["runtime_stats"]) == (True, -1.0, {})

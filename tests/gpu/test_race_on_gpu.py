@@ -186,6 +186,13 @@ def sets_of(count: int, size: int = 2**20) -> tuple[list[tuple[torch.Tensor]], l
     return given, [[torch.full((size,), float("nan"), device="cuda")] for _ in range(count)]
 
 
+def test_pace_of_an_idle_machine_stays(stopwatch: Stopwatch) -> None:
+    first = stopwatch.pace()
+    assert 0.0005 < first.launch < 0.1
+    assert 0.01 < first.spin < 1.0
+    assert stopwatch.pace().slowdown_since(first) < 1.5
+
+
 def test_block_times_each_call_and_keeps_each_output(stopwatch: Stopwatch) -> None:
     given, places = sets_of(10)
     run = stopwatch.block(work, given, places, flushes=2)
