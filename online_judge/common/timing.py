@@ -18,7 +18,6 @@ import torch
 
 from online_judge.common import trees
 from online_judge.common.gradients import ForwardBackward
-from online_judge.common.pace import Pace
 
 STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000
@@ -267,10 +266,10 @@ class Stopwatch:
             self.flush_ms = min(self.flush_ms, flush_ms)
         return quiet == _QUIET_TIMES
 
-    def pace(self) -> Pace:
-        """Time fixed work, three times each; the fastest counts."""
+    def pace(self) -> tuple[float, float, float]:
+        """Return milliseconds of a flush, of GPU cycles and of a launch; of three times the fastest."""
         one = self._flush[:1]
-        return Pace(
+        return (
             min(self._time_flush(_FEW_FLUSHES) for _ in range(3)),
             min(self._time(lambda: self._spin(_SPIN_CYCLES), 1) for _ in range(3)),
             min(self._time(lambda: self._zero(one), _LAUNCHES) for _ in range(3)),

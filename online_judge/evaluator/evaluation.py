@@ -28,7 +28,7 @@ from online_judge.protocol import precision
 from online_judge.protocol.endings import BelowTier, Ending, Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.measurement import Timing
+from online_judge.protocol.measurement import Pace, Timing
 from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
@@ -371,7 +371,7 @@ class Evaluation(CandidateJob):
             if not stopwatch.wait_for_quiet():
                 return None
             alone_ms = setup.alone_ms(outcome.flushes)
-            return min(alone_ms, clean_ms.gpu * stopwatch.pace().slowdown_since(clean_ms.pace))
+            return min(alone_ms, clean_ms.gpu * Pace(*stopwatch.pace()).slowdown_since(clean_ms.pace))
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""

@@ -17,7 +17,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.measurement import CleanMs, Pace
 from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -87,7 +87,7 @@ class CandidateJob:
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._dialogue.clock("reference", Stage.TIMING.value)
-                ms, pace = setup.alone_ms(), stopwatch.pace()
+                ms, pace = setup.alone_ms(), Pace(*stopwatch.pace())
         if hold.quiet:
             self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms, pace)
 

@@ -7,9 +7,20 @@ from typing import Any, NamedTuple
 
 from adaexplore.core.wire import DtypeName
 from online_judge.common.gpu_peaks import Peak
-from online_judge.common.pace import Pace
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
+
+
+class Pace(NamedTuple):
+    """Milliseconds of fixed work: how fast GPU and host were at a time."""
+
+    flush: float  # a write of twice the L2 cache
+    spin: float  # clock cycles of the GPU
+    launch: float  # by the host
+
+    def slowdown_since(self, then: Pace) -> float:
+        """Return how many times as long the work takes that slowed down most; at least 1."""
+        return max(1.0, *(now / before for now, before in zip(self, then, strict=True)))
 
 
 class CleanMs(NamedTuple):

@@ -18,6 +18,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.setup import InputPool, TimingSetup
+from online_judge.protocol.measurement import Pace
 from online_judge.protocol.shared_tensors import Place, SharedTensors
 from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
@@ -187,10 +188,10 @@ def sets_of(count: int, size: int = 2**20) -> tuple[list[tuple[torch.Tensor]], l
 
 
 def test_pace_of_an_idle_machine_stays(stopwatch: Stopwatch) -> None:
-    first = stopwatch.pace()
+    first = Pace(*stopwatch.pace())
     assert 0.0005 < first.launch < 0.1
     assert 0.01 < first.spin < 1.0
-    assert stopwatch.pace().slowdown_since(first) < 1.5
+    assert Pace(*stopwatch.pace()).slowdown_since(first) < 1.5
 
 
 def test_block_times_each_call_and_keeps_each_output(stopwatch: Stopwatch) -> None:

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.common.pace import Pace
-from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.measurement import CleanMs, Pace
 from online_judge.slots.baselines import CleanTimes
 
 ASKED: dict[str, Any] = {
@@ -63,6 +62,6 @@ def test_oldest_times_are_dropped() -> None:
     assert [known.get(key) for key in ("0", "1", "10000")] == [None, (1.0, 1.0, PACE), (1.0, 1.0, PACE)]
 
 
-def test_slowdown_is_that_of_the_part_that_slowed_down_most() -> None:
+def test_slowdown_is_that_of_the_slowest_part() -> None:
     assert Pace(0.11, 0.4, 0.002).slowdown_since(PACE) == 2.0
     assert Pace(0.05, 0.2, 0.003).slowdown_since(PACE) == 1.0

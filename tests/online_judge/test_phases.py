@@ -11,14 +11,13 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.common.pace import Pace
 from online_judge.evaluator import job as candidate_job
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import ReferenceFailed, Seeds
 from online_judge.protocol.endings import OtherWeights
-from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.measurement import CleanMs, Pace
 
 GB = 10**9
 CALL, KEPT, TOTAL = 5 * GB, 1 * GB, 80 * GB
@@ -120,13 +119,13 @@ def test_a_baseline_is_timed_alone_once(evaluation: Phased) -> None:
     assert evaluation.events[:3] == ["take 12 GB", "tune", "return 12 GB"]
 
 
-def test_a_small_timing_takes_no_more_than_its_share(evaluation: Phased) -> None:
+def test_small_timing_takes_only_its_share(evaluation: Phased) -> None:
     evaluation._problem.call_bytes = 2 * GB
     evaluation.run()
     assert evaluation.events[:2] == ["take 6 GB", "baseline"]
 
 
-def test_compiling_the_baseline_has_memory_of_its_own(evaluation: Phased) -> None:
+def test_compiling_has_memory_of_its_own(evaluation: Phased) -> None:
     evaluation._request = evaluation._request.model_copy(update={"baseline": "compile"})
     evaluation.run()
     assert evaluation.events[:6] == [
@@ -161,9 +160,7 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
     assert evaluation.events.count("take 48 GB") == 4
 
 
-def test_compiling_the_baseline_holds_no_memory_for_timing(
-    evaluation: Phased, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
     events = evaluation.events
     setup = SimpleNamespace(fastest_ms=1.0, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
     monkeypatch.setattr(candidate_job, "TimingSetup", lambda *args, **kwargs: setup)
@@ -202,7 +199,7 @@ def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
         (PACE, False, None),
     ],
 )
-def test_a_slowed_baseline_counts_as_far_as_the_machine_is_slower(
+def test_slowed_baseline_counts_with_the_machines_slowdown(
     evaluation: Phased, now: Pace, quiet: bool, counts: float | None
 ) -> None:
     evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0, PACE)}
