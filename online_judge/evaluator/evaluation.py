@@ -96,10 +96,10 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
+        if timed and self._request.baseline != "eager":
+            with self._memory(_CALLS_OF_TUNING):
+                self._compile_baseline()
         if timed and self._needs_clean:
-            if self._request.baseline != "eager":
-                with self._memory(_CALLS_OF_TUNING):
-                    self._compile_baseline()
             with self._memory(_CALLS_OF_TIMING, timed=True):
                 self._measure_clean()
         with self._memory(_CALLS_OF_TUNING):

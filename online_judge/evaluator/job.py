@@ -67,7 +67,7 @@ class CandidateJob:
         return self._request.baseline not in self._problem.clean_ms
 
     def _compile_baseline(self) -> None:
-        """Compile the baseline if it runs compiled; this may take half a minute."""
+        """Compile the baseline if it runs compiled and is not compiled yet; this may take half a minute."""
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             self._problem.timed_call(self._request.baseline)

@@ -132,6 +132,10 @@ def test_compiling_has_memory_of_its_own(evaluation: Phased) -> None:
         "take 12 GB", "compile", "return 12 GB",
         "take 24 GB", "baseline", "return 24 GB",
     ]  # fmt: skip
+    evaluation.events.clear()
+    evaluation._problem.clean_ms = {"compile": CleanMs(1.0, 1.0, PACE)}  # measured by another process
+    evaluation.run()
+    assert evaluation.events[:4] == ["take 12 GB", "compile", "return 12 GB", "take 12 GB"]
 
 
 def test_failed_checks_return_their_memory(evaluation: Phased) -> None:
