@@ -28,6 +28,7 @@ _FEW_FLUSHES, _CALIBRATIONS = 5, 10
 _QUIET_FLUSHES = 60
 _SPIN_CYCLES = 200_000
 _LAUNCHES = 50
+_PACES = 3
 _QUIET_RATIO = 1.25
 _MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
@@ -136,6 +137,7 @@ class Stopwatch:
         self._event = torch._C._CudaEventBase
         self._synchronize = torch._C._cuda_synchronize
         self._spin = torch.cuda._sleep
+        self._spin(1)  # CUDA loads its kernel now, while there is memory
         self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
         self._no_grad = torch.no_grad
         self._now = time.perf_counter
@@ -266,14 +268,21 @@ class Stopwatch:
             self.flush_ms = min(self.flush_ms, flush_ms)
         return quiet == _QUIET_TIMES
 
-    def pace(self) -> tuple[float, float, float]:
-        """Return milliseconds of a flush, of GPU cycles and of a launch; of three times the fastest."""
+    def pace(self, call: Callable[[], object]) -> tuple[float, float, float, float]:
+        """Return milliseconds of a call, a flush, some GPU cycles and a launch, each the fastest of three."""
+        self._use_default_stream()
         one = self._flush[:1]
-        return (
-            min(self._time_flush(_FEW_FLUSHES) for _ in range(3)),
-            min(self._time(lambda: self._spin(_SPIN_CYCLES), 1) for _ in range(3)),
-            min(self._time(lambda: self._zero(one), _LAUNCHES) for _ in range(3)),
-        )
+        works: list[tuple[Callable[[], object], int]] = [
+            (call, 1),
+            (lambda: self._zero(self._flush), _FEW_FLUSHES),
+            (lambda: self._spin(_SPIN_CYCLES), 1),
+            (lambda: self._zero(one), _LAUNCHES),
+        ]
+        with self._no_grad():
+            of_call, flush, spin, launch = (
+                min(self._time(work, count) for _ in range(_PACES)) for work, count in works
+            )
+        return of_call, flush, spin, launch
 
     def _time_flush(self, count: int = 20) -> float:
         """Return the milliseconds of one flush among ``count``, without the first ones."""
@@ -282,7 +291,7 @@ class Stopwatch:
         return self._time(lambda: self._zero(self._flush), count)
 
     def _time(self, work: Callable[[], object], count: int) -> float:
-        """Return the milliseconds of one of ``count`` calls, by events; launches show if they take longer."""
+        """Return the milliseconds of one of ``count`` calls in a row, by events."""
         begin, end = self._new_event(), self._new_event()
         begin.record(self._stream)
         for _ in range(count):

@@ -17,7 +17,7 @@ from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import ReferenceFailed, enough_memory
+from online_judge.evaluator.reference import NotEnoughMemory, ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
@@ -28,7 +28,7 @@ from online_judge.protocol import precision
 from online_judge.protocol.endings import BelowTier, Ending, Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.measurement import Pace, Timing
+from online_judge.protocol.measurement import Timing
 from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
@@ -39,6 +39,7 @@ _CALLS_OF_TUNING = 2
 _CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
 _CALLS_OF_TIMING = 2
 _UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
+_LEAST_FREE = 0.1  # of the GPU's memory, around a problem's first call
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
@@ -96,7 +97,7 @@ class Evaluation(CandidateJob):
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
-        if timed and self._request.baseline != "eager":
+        if timed and not self._reference.is_compiled(self._request.baseline):
             with self._memory(_CALLS_OF_TUNING):
                 self._compile_baseline()
         if timed and self._needs_clean:
@@ -126,14 +127,17 @@ class Evaluation(CandidateJob):
         """
         if not self._cuda or self._job.alone:
             return nullcontext()
+        self._dialogue.clock("none", "")
         if not self._problem.call_bytes:
             with self._leases.memory(_UNMEASURED), self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.FORWARD.value)
+                _require_free_memory()  # without it cuDNN chooses slow algorithms, and keeps them
                 self._problem.measure_memory()
-        self._dialogue.clock("none", "")
+                _require_free_memory()
+            self._dialogue.clock("none", "")
         total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         needed = calls * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
-        timing = memory_beyond_share(self._problem.call_bytes, total) if timed else 0.0
+        timing = memory_beyond_share(self._problem.timed_bytes, total) if timed else 0.0
         return self._leases.memory(min((needed + timing) / (_FOR_CALLS * total), 1.0))
 
     def _checked(self, changed: bool) -> Called:
@@ -314,7 +318,7 @@ class Evaluation(CandidateJob):
                 before = gpu_state.snapshot(device)
                 outcome = timing.run()
                 outcome.quiet = hold.quiet and (not outcome.candidate.graph or stopwatch.wait_for_quiet())
-                outcome.alone_ms = self._alone_ms(setup, outcome, stopwatch)
+                outcome.alone_ms, outcome.lasting = self._alone(setup, outcome, stopwatch)
                 after = gpu_state.snapshot(device)
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
@@ -357,21 +361,29 @@ class Evaluation(CandidateJob):
             return True
         return False
 
-    def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
+    def _alone(
+        self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch
+    ) -> tuple[float | None, float]:
         """Time the baseline without the candidate, where it was slower beside it than before.
 
-        A candidate may have slowed it for good: cuDNN chooses another algorithm once there is too little
-        memory. So it counts at most as long as before times the slowdown of GPU and host.
+        Returns:
+            Its milliseconds, None if not measured, and how many times as slow it has become for good. A
+            candidate can cause that: without memory for a workspace cuDNN chooses another algorithm.
         """
-        clean_ms = self._problem.clean_ms.get(self._request.baseline)
-        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms.gpu):
-            return None
+        clean = self._problem.clean_ms.get(self._request.baseline)
+        if clean is None or not is_slowed(outcome.reference.gpu_ms, clean.gpu):
+            return None, 1.0
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._leases.stopped():
             if not stopwatch.wait_for_quiet():
-                return None
+                return None, 1.0
             alone_ms = setup.alone_ms(outcome.flushes)
-            return min(alone_ms, clean_ms.gpu * Pace(*stopwatch.pace()).slowdown_since(clean_ms.pace))
+            if not is_slowed(alone_ms, clean.gpu):
+                return alone_ms, 1.0
+            try:
+                return alone_ms, self._pace(stopwatch).slowdown_of_call(clean.pace)
+            except NotEnoughMemory:
+                return None, 1.0  # the time before counts
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""
@@ -381,3 +393,10 @@ class Evaluation(CandidateJob):
                 self._trials.call(name)
             except WrongValues as wrong:
                 raise repetition.diagnosed(self._trials, name, wrong) from wrong
+
+
+def _require_free_memory() -> None:
+    """Raise NotEnoughMemory if others hold nearly all of the GPU's memory."""
+    free, total = torch.cuda.mem_get_info()
+    if free + torch.cuda.memory_reserved() < _LEAST_FREE * total:
+        raise NotEnoughMemory(f"only {free >> 20} MiB of the GPU's memory are free for a first call")

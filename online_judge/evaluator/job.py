@@ -14,6 +14,7 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import blaming
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
@@ -63,11 +64,11 @@ class CandidateJob:
 
     @property
     def _needs_clean(self) -> bool:
-        """Whether the baseline's time with nobody else around is not known yet."""
+        """True if the baseline's time with nobody else around is not known yet."""
         return self._request.baseline not in self._problem.clean_ms
 
     def _compile_baseline(self) -> None:
-        """Compile the baseline if it runs compiled and is not compiled yet; this may take half a minute."""
+        """Compile the baseline, which may take half a minute."""
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             self._problem.timed_call(self._request.baseline)
@@ -87,9 +88,20 @@ class CandidateJob:
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._dialogue.clock("reference", Stage.TIMING.value)
-                ms, pace = setup.alone_ms(), Pace(*stopwatch.pace())
+                ms, pace = setup.alone_ms(), self._pace(stopwatch)
         if hold.quiet:
             self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms, pace)
+
+    def _pace(self, stopwatch: Stopwatch) -> Pace:
+        """Time the baseline on the same inputs each time, and GPU and host.
+
+        Raises:
+            NotEnoughMemory: there is too little for these inputs.
+        """
+        call, inputs = self._problem.timed_call(self._request.baseline), self._reference.inputs(_TRIAL)
+        self._reference.begin(_TRIAL)
+        with blaming("forward() fails while it is timed"):
+            return Pace(*stopwatch.pace(lambda: call(*inputs)))
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

@@ -36,6 +36,7 @@ class Problem:
         self.clean_ms: dict[BaselineKind, CleanMs] = {}  # with nobody else around, where measured
         self.call_bytes = 0  # most GPU memory held in a call of the reference; 0 before it is measured
         self.kept_bytes = 0  # of it that stays between calls: a copy of the weights
+        self.timed_bytes = 0  # of a call's inputs, and twice its outputs
         self._empty = False
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
@@ -44,14 +45,15 @@ class Problem:
         return self.reference.cost(self.reference.inputs(_TRIAL))
 
     def measure_memory(self) -> None:
-        """Call the reference, and set ``call_bytes`` and ``kept_bytes``."""
+        """Call the reference, and set ``call_bytes``, ``kept_bytes`` and ``timed_bytes``."""
         inputs = self.reference.inputs(_TRIAL)
         torch.cuda.reset_peak_memory_stats()
-        self.reference.outputs(inputs, _TRIAL)
+        outputs = self.reference.outputs(inputs, _TRIAL).leaves
+        self.timed_bytes = costs.nbytes(costs.leaves_of(inputs)) + 2 * costs.nbytes(outputs)
         held = [leaf for leaf in self.reference.weights.values() if leaf.is_cuda]
         self.kept_bytes = costs.nbytes(held)
         self.call_bytes = int(torch.cuda.max_memory_allocated()) - self.kept_bytes
-        del inputs
+        del inputs, outputs
         torch.cuda.empty_cache()
 
     @cached_property

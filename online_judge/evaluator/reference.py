@@ -320,11 +320,16 @@ class Reference:
                 _draw_as_eager_code()
             with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
                 compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
+                inputs = self.inputs(kind)
                 self.begin(kind)
-                compiled(*self.inputs(kind))
+                compiled(*inputs)
                 self._synchronise()
             self._compiled[kind] = compiled
         return self._compiled[kind]
+
+    def is_compiled(self, kind: BaselineKind) -> bool:
+        """Return True if :meth:`call` has nothing to compile."""
+        return kind == "eager" or kind in self._compiled
 
     def begin(self, trial: str | int) -> None:
         """Restore buffers and seed, as before each call of :meth:`outputs`."""

@@ -207,10 +207,18 @@ def get_init_inputs():
     return []
 """
 TAKES_MEMORY = """
-KEPT = [
-    torch.empty(2**30, dtype=torch.uint8, device="cuda")
-    for _ in range(torch.cuda.mem_get_info()[0] // 2**30 - 3)
-]
+KEPT = []
+CALLS = []
+_forward = ModelNew.forward
+
+def forward(self, x):
+    CALLS.append(None)
+    if len(CALLS) == 40:  # while it is timed
+        spare = torch.cuda.mem_get_info()[0] // 2**30 - 2
+        KEPT.extend(torch.empty(2**30, dtype=torch.uint8, device="cuda") for _ in range(spare))
+    return _forward(self, x)
+
+ModelNew.forward = forward
 """
 
 
@@ -219,8 +227,9 @@ def test_taking_the_references_memory_gains_nothing(gpu_judge: LiveJudge) -> Non
     honest = as_candidate(CONVOLUTION)
     for candidate in (honest, honest + TAKES_MEMORY, honest):
         answer = gpu_judge.evaluate(candidate, CONVOLUTION, dtype_str="fp16", **TIMED)
-        assert answer["metadata"]["status"] == "passed" or candidate != honest, answer
-        assert answer["metadata"]["status"] != "passed" or answer["runtime_stats"]["fast_p"] < 1.3
+        status = answer["metadata"].get("status")
+        assert status == "passed" or candidate != honest, answer
+        assert status != "passed" or answer["runtime_stats"]["fast_p"] < 1.3
 
 
 def test_without_measuring_there_are_no_times(gpu_judge: LiveJudge) -> None:

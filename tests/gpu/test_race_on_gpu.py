@@ -188,10 +188,12 @@ def sets_of(count: int, size: int = 2**20) -> tuple[list[tuple[torch.Tensor]], l
 
 
 def test_pace_of_an_idle_machine_stays(stopwatch: Stopwatch) -> None:
-    first = Pace(*stopwatch.pace())
+    x = torch.randn(2**24, device="cuda")
+    first, second = (Pace(*stopwatch.pace(lambda: work(x))) for _ in range(2))
     assert 0.0005 < first.launch < 0.1
     assert 0.01 < first.spin < 1.0
-    assert Pace(*stopwatch.pace()).slowdown_since(first) < 1.5
+    assert first.call == pytest.approx(second.call, rel=0.1)
+    assert second.slowdown_of_call(first) < 1.1
 
 
 def test_block_times_each_call_and_keeps_each_output(stopwatch: Stopwatch) -> None:

@@ -15,7 +15,7 @@ ASKED: dict[str, Any] = {
     "tf32": "on",
     "baseline": "eager",
 }
-PACE = Pace(0.1, 0.2, 0.003)
+PACE = Pace(1.0, 0.1, 0.2, 0.003)
 KEY = CleanTimes.key(EvaluationRequest(**ASKED))
 
 
@@ -34,7 +34,7 @@ def test_only_times_are_kept(ms: float) -> None:
         None,
         CleanMs(ms, 1.0, PACE),
         CleanMs(1.0, ms, PACE),
-        CleanMs(1.0, 1.0, Pace(1.0, ms, 1.0)),
+        CleanMs(1.0, 1.0, PACE._replace(spin=ms)),
     ):
         known.note(KEY, times)
         assert known.get(KEY) is None
@@ -62,6 +62,14 @@ def test_oldest_times_are_dropped() -> None:
     assert [known.get(key) for key in ("0", "1", "10000")] == [None, (1.0, 1.0, PACE), (1.0, 1.0, PACE)]
 
 
-def test_slowdown_is_that_of_the_slowest_part() -> None:
-    assert Pace(0.11, 0.4, 0.002).slowdown_since(PACE) == 2.0
-    assert Pace(0.05, 0.2, 0.003).slowdown_since(PACE) == 1.0
+@pytest.mark.parametrize(
+    ("now", "slowdown"),
+    [
+        (Pace(9.0, 0.1, 0.2, 0.003), 9.0),
+        (Pace(9.0, 0.1, 0.6, 0.006), 3.0),  # the GPU's clock is a third
+        (Pace(2.0, 0.4, 0.2, 0.003), 1.0),  # memory takes four times as long, and the call hardly needs it
+        (Pace(0.5, 0.05, 0.2, 0.003), 1.0),
+    ],
+)
+def test_slowdown_is_what_the_machine_does_not_explain(now: Pace, slowdown: float) -> None:
+    assert now.slowdown_of_call(PACE) == pytest.approx(slowdown)

@@ -8,12 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+from adaexplore.core.verdict import Status
 from online_judge.common import cuda_driver
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import process, rehearsal
 from online_judge.evaluator.process import Evaluator
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
+from online_judge.protocol.endings import Raised
+from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 
 from .sources import REFERENCE
@@ -83,3 +86,30 @@ def test_illegal_access_found_later_is_the_references_fault(
     messages(gateway)
     gateway.send_json(PROBLEM)
     assert messages(gateway)[-1]["result"]["kind"] == kind
+
+
+def test_answer_says_what_lacked_memory(gateway: Channel, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(reference: object) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB\nand more")
+
+    monkeypatch.setattr(process, "tensors_of", fail)
+    messages(gateway)
+    gateway.send_json(PROBLEM)
+    result = messages(gateway)[-1]["result"]
+    why = "the GPU has too little free memory for the problem (CUDA out of memory. Tried to allocate 2 GiB"
+    assert result == {"kind": "not_enough_memory", "why": why}
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "lacks"),
+    [
+        (Status.OUT_OF_MEMORY, "CUDA out of memory", True),
+        (Status.LAUNCH, "Triton Error [CUDA]: out of memory", True),
+        (Status.LAUNCH, "invalid argument", False),
+        (Status.CONSTRUCT, "CUDA out of memory", True),
+    ],
+)
+def test_candidates_may_have_lacked_memory(status: Status, message: str, lacks: bool) -> None:
+    failure = Failure(status=status, stage=Stage.FORWARD, message=message)
+    ending = Raised.model_construct(failure=failure)
+    assert process._lack_of_memory(ending) == (message if lacks else None)

@@ -113,6 +113,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         candidate: Side,
         clean_ms: float | None = None,
         alone_ms: float | None = None,
+        lasting: float = 1.0,
         reference: Side | None = None,
         cost: Cost | None = None,
         tier: Tier = "strict",
@@ -122,7 +123,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     ) -> Measured:
         request = EvaluationRequest(measure_performance=True, tier=tier)
         if clean_ms is not None:
-            problem.clean_ms[request.baseline] = CleanMs(clean_ms, clean_ms, Pace(1.0, 1.0, 1.0))
+            problem.clean_ms[request.baseline] = CleanMs(clean_ms, clean_ms, Pace(1.0, 1.0, 1.0, 1.0))
         if cost is not None:
             problem.price = cost
         options: dict[str, Any] = {
@@ -132,7 +133,9 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
             "hardware": FACTS["hardware"],
         }
         ours = side(0.3) if reference is None else reference
-        outcome = Outcome(candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms)
+        outcome = Outcome(
+            candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms, lasting=lasting
+        )
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return Measured(measured(outcome, hold, problem, request, **options | changes), request)
 
@@ -193,6 +196,14 @@ def test_reference_slow_without_candidate_counts_as_measured(judge: Any) -> None
     assert ids(found) == ["baseline_drift"]
     assert "0.2 ms alone before, 0.29 ms after it" in found.flags[0].evidence
     assert judge(side(0.1), clean_ms=0.2, alone_ms=0.21).stats["baseline_time"] == 0.21
+
+
+def test_reference_slowed_for_good_counts_as_before(judge: Any) -> None:
+    found = judge(side(0.1), clean_ms=0.1, alone_ms=0.3, lasting=3.0)
+    assert found.stats["baseline_time"] == pytest.approx(0.1)
+    assert "0.3 ms after it, 3 times as slow for good; 0.1 ms count" in found.flags[0].evidence
+    slightly = judge(side(0.1), clean_ms=0.2, alone_ms=0.3, lasting=1.14)
+    assert slightly.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
 
 
 def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:

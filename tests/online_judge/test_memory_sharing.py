@@ -41,7 +41,7 @@ def small(alone: bool) -> str:
 
 def large(alone: bool) -> str:
     if not alone:
-        raise NotEnoughMemory
+        raise NotEnoughMemory("2 GiB are free")
     return "alone"
 
 
@@ -62,6 +62,12 @@ def test_jobs_run_side_by_side(leases: GpuLeases) -> None:
     with ThreadPoolExecutor(3) as threads:
         jobs = [threads.submit(use, leases, "p", NEVER, meet) for _ in range(3)]
     assert [job.result() for job in jobs] == [False] * 3
+
+
+def test_log_says_what_lacked_memory(leases: GpuLeases, caplog: pytest.LogCaptureFixture) -> None:
+    use(leases, "p", NEVER, large)
+    said = "too little memory: the job is tried again beside 0 others (2 GiB are free)"
+    assert caplog.messages == [said]
 
 
 def test_scarcity_frees_idle_evaluators_first(leases: GpuLeases) -> None:

@@ -22,7 +22,7 @@ ASKED = EvaluationRequest(original_model_src="y = 1", custom_model_src=SURROGATE
 KNOWN: dict[str, Any] = {"seeds": "00ff", "alone": True, "hardware": "a GPU"}
 
 
-PACE = Pace(0.1, 0.2, 0.003)
+PACE = Pace(1.0, 0.1, 0.2, 0.003)
 
 
 def sent(message: Any) -> Any:

@@ -15,23 +15,29 @@ from online_judge.evaluator import job as candidate_job
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import ReferenceFailed, Seeds
+from online_judge.evaluator.reference import NotEnoughMemory, ReferenceFailed, Seeds
 from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.measurement import CleanMs, Pace
 
 GB = 10**9
 CALL, KEPT, TOTAL = 5 * GB, 1 * GB, 80 * GB
-PACE = Pace(0.1, 0.2, 0.003)
+PACE = Pace(1.0, 0.1, 0.2, 0.003)
 
 
 class Events(list[str]):
-    """What happens, in order; leases are taken and returned."""
+    """What happens, in order; leases are taken and returned, and nobody's time runs when they are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clocks = ["reference"]
+        self.quiet = False
 
     @contextlib.contextmanager
     def lease(self, name: str) -> Iterator[Any]:
+        assert name == "stopped" or self.clocks[-1] == "none"
         self.append(f"take {name}")
         try:
-            yield SimpleNamespace(quiet=False)
+            yield SimpleNamespace(quiet=self.quiet)
         finally:
             self.append(f"return {name}")
 
@@ -87,13 +93,19 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=TOTAL)
     )
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    reference = SimpleNamespace(cuda=True, tolerance=None, shapes_vary=False)
-    problem: Any = SimpleNamespace(reference=reference, call_bytes=CALL, kept_bytes=KEPT, clean_ms={})
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (TOTAL, TOTAL))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
+    reference = SimpleNamespace(
+        cuda=True, tolerance=None, shapes_vary=False, is_compiled=lambda kind: kind == "eager"
+    )
+    sizes = {"call_bytes": CALL, "kept_bytes": KEPT, "timed_bytes": CALL}
+    problem: Any = SimpleNamespace(reference=reference, clean_ms={}, **sizes)
     job: Any = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True, custom_model_src="x"), name="job", alone=False
     )
-    events, dialogue = Events(), SimpleNamespace(clock=lambda whose, stage: None)
-    stopwatch = SimpleNamespace(pace=lambda: PACE)
+    events = Events()
+    dialogue = SimpleNamespace(clock=lambda whose, stage: events.clocks.append(whose))
+    stopwatch = SimpleNamespace(pace=lambda call: PACE)
     parts: Any = (dialogue, problem, job, SimpleNamespace(), events, lambda: stopwatch)
     made = Phased(*parts)
     made.events = events
@@ -120,9 +132,9 @@ def test_a_baseline_is_timed_alone_once(evaluation: Phased) -> None:
 
 
 def test_small_timing_takes_only_its_share(evaluation: Phased) -> None:
-    evaluation._problem.call_bytes = 2 * GB
+    evaluation._problem.timed_bytes = 2 * GB
     evaluation.run()
-    assert evaluation.events[:2] == ["take 6 GB", "baseline"]
+    assert evaluation.events[:2] == ["take 12 GB", "baseline"]
 
 
 def test_compiling_has_memory_of_its_own(evaluation: Phased) -> None:
@@ -164,20 +176,26 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
     assert evaluation.events.count("take 48 GB") == 4
 
 
-def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("quiet", [True, False])
+def test_compiling_holds_no_memory_for_timing(
+    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
     events = evaluation.events
-    setup = SimpleNamespace(fastest_ms=1.0, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
+    events.quiet = quiet
+    setup = SimpleNamespace(fastest_ms=0.5, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
     monkeypatch.setattr(candidate_job, "TimingSetup", lambda *args, **kwargs: setup)
-    evaluation._reference.seeds = Seeds(b"key")
-    evaluation._reference.inputs = evaluation._reference.outputs = lambda *names: SimpleNamespace(leaves=())
-    evaluation._problem.timed_call = lambda kind: events.append("compile")
+    reference = evaluation._reference
+    reference.seeds, reference.begin = Seeds(b"key"), lambda name: None
+    reference.inputs = reference.outputs = lambda *names: SimpleNamespace(leaves=())
+    evaluation._problem.timed_call = lambda kind: events.append("call")
     CandidateJob._compile_baseline(evaluation)
     CandidateJob._measure_clean(evaluation)
     assert events == [
-        "take shared", "compile", "return shared",
-        "take timing memory", "take shared", "compile", "return shared",
-        "take exclusive", "time", "return exclusive", "return timing memory",
+        "take shared", "call", "return shared",
+        "take timing memory", "take shared", "call", "return shared",
+        "take exclusive", "time", "call", "return exclusive", "return timing memory",
     ]  # fmt: skip
+    assert evaluation._problem.clean_ms == ({"eager": (1.0, 0.5, PACE)} if quiet else {})
 
 
 def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
@@ -195,20 +213,54 @@ def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
 
 
 @pytest.mark.parametrize(
-    ("now", "quiet", "counts"),
+    ("alone_ms", "now", "lasting"),
     [
-        (PACE, True, 1.0),  # the candidate slowed the reference for good, as by taking its memory
-        (Pace(0.1, 0.4, 0.003), True, 2.0),  # so did the GPU's clock
-        (Pace(0.1, 0.2, 0.036), True, 9.9),  # the host is slow
-        (PACE, False, None),
+        (1.1, None, 1.0),  # as fast as before
+        (
+            9.0,
+            PACE._replace(call=8.0),
+            8.0,
+        ),  # it is slower with the same inputs, as without memory
+        (9.0, PACE._replace(call=8.0, spin=0.4), 4.0),  # in part because of the GPU's clock
+        (9.0, PACE._replace(launch=0.03), 1.0),  # other inputs take longer
     ],
 )
-def test_slowed_baseline_counts_with_the_machines_slowdown(
-    evaluation: Phased, now: Pace, quiet: bool, counts: float | None
+def test_baseline_may_have_become_slow_for_good(
+    evaluation: Phased, alone_ms: float, now: Pace | None, lasting: float
 ) -> None:
+    assert evaluation._alone(*timed_after_drift(evaluation, alone_ms, now)) == (alone_ms, lasting)
+    assert evaluation.events == ["take stopped", *(["pace"] if now else []), "return stopped"]
+
+
+def timed_after_drift(evaluation: Phased, alone_ms: float, now: Pace | None, *, quiet: bool = True) -> Any:
+    """Return what times a baseline of 10 ms again, which took 1 ms before."""
+
+    def pace(call: Any) -> Pace | None:
+        evaluation.events.append("pace")
+        if now is None:
+            raise NotEnoughMemory("none left")
+        return now
+
+    evaluation._reference.inputs = evaluation._reference.begin = lambda name: []
+    evaluation._problem.timed_call = lambda kind: lambda: None
     evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0, PACE)}
-    stopwatch: Any = SimpleNamespace(wait_for_quiet=lambda: quiet, pace=lambda: now)
-    setup: Any = SimpleNamespace(alone_ms=lambda flushes: 9.9)
-    outcome: Any = SimpleNamespace(reference=SimpleNamespace(gpu_ms=10.0), flushes=1)
-    assert evaluation._alone_ms(setup, outcome, stopwatch) == counts
-    assert evaluation.events == ["take stopped", "return stopped"]
+    setup = SimpleNamespace(alone_ms=lambda flushes: alone_ms)
+    outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=10.0), flushes=1)
+    return setup, outcome, SimpleNamespace(wait_for_quiet=lambda: quiet, pace=pace)
+
+
+def test_time_before_counts_where_none_can_be_had(evaluation: Phased) -> None:
+    assert evaluation._alone(*timed_after_drift(evaluation, 9.0, None)) == (None, 1.0)
+    assert evaluation._alone(*timed_after_drift(evaluation, 9.0, PACE, quiet=False)) == (None, 1.0)
+
+
+@pytest.mark.parametrize(("free", "lacks"), [(7 * GB, True), (9 * GB, False)])
+def test_first_call_needs_free_memory(
+    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, free: int, lacks: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, TOTAL))
+    evaluation._problem.call_bytes = 0
+    evaluation._problem.measure_memory = lambda: evaluation.events.append("measure")
+    with pytest.raises(NotEnoughMemory) if lacks else contextlib.nullcontext():
+        evaluation.run()
+    assert ("measure" in evaluation.events) is not lacks

@@ -114,7 +114,7 @@ def test_flushes_hide_the_launches_of_a_call(
 
 
 def test_pace_is_the_fastest_of_three() -> None:
-    now, waits = [0.0], iter([0.5, 0.0, 0.2] * 3)
+    now, waits = [0.0], iter([0.5, 0.0, 0.2] * 4)
 
     class Event:
         def record(self, stream: None) -> None:
@@ -128,5 +128,6 @@ def test_pace_is_the_fastest_of_three() -> None:
 
     watch: Any = Stopwatch.__new__(Stopwatch)
     known = {"_flush": torch.zeros(8), "_stream": None, "_synchronize": int, "_new_event": Event}
+    known |= {"_no_grad": torch.no_grad, "_use_default_stream": lambda: None}
     watch.__dict__ |= known | {"_zero": taking(0.25), "_spin": taking(3.0)}
-    assert watch.pace() == (0.25, 3.0, 0.25)
+    assert watch.pace(taking(7.0)) == (7.0, 0.25, 3.0, 0.25)

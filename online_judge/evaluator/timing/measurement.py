@@ -53,7 +53,7 @@ def measured(
     score_ms = _by_single_calls(score_ms, single_ms, observations)
     clean = problem.clean_ms.get(request.baseline)
     clean_ms = None if clean is None else clean.gpu
-    baseline_ms = _baseline(candidate, reference, clean_ms, outcome.alone_ms, observations)
+    baseline_ms = _baseline(outcome, clean_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     ratio = baseline_ms / score_ms
@@ -197,30 +197,27 @@ def _by_single_calls(
     return single_ms
 
 
-def _baseline(
-    candidate: Side,
-    reference: Side,
-    clean_ms: float | None,
-    alone_ms: float | None,
-    observations: list[noted.Observation],
-) -> float:
+def _baseline(outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation]) -> float:
     """Return the baseline's time; if it is much slower than without the candidate, the time without counts.
 
     Changes of GPU clocks or host speed affect both sides alike. So a difference from an earlier time is only
-    noted, unless the baseline is faster again once the candidate is stopped. Even then the host may have been
-    slow for a while: so rounds in which the baseline was as fast as without the candidate count.
+    noted, unless the baseline is faster again once the candidate is stopped, or has become slower for good.
+    Even then the host may have been slow for a while: so rounds in which the baseline was as fast as without
+    the candidate count.
     """
-    gpu_ms = reference.gpu_ms
+    gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
-    without_ms = clean_ms if alone_ms is None else alone_ms
+    lasting = outcome.lasting if is_slowed(outcome.lasting, 1.0) else 1.0
+    without_ms = clean_ms if alone_ms is None else alone_ms / lasting
     counts = gpu_ms
     if is_slowed(gpu_ms, without_ms):
-        undisturbed_ms = _undisturbed(candidate, reference, without_ms)
+        undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
-    observations.append(
-        noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
+    moved = noted.BaselineMoved(
+        gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, lasting=lasting, counted_ms=counts
     )
+    observations.append(moved)
     return counts
 
 

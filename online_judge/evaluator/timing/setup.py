@@ -405,7 +405,10 @@ class TimingSetup:
 
 
 def memory_beyond_share(call_bytes: int, total: int) -> float:
-    """Return how many bytes a timing's inputs and outputs take beyond the share that every job may take."""
+    """Return how many bytes a timing may take beyond the share of the memory that every timing may take.
+
+    ``call_bytes`` are those of the inputs and of both sides' outputs of a call.
+    """
     return max(min(_LEAST_CALLS * call_bytes, _SHARE_OF_FREE_MEMORY * total) - _SHARE_OF_MEMORY * total, 0.0)
 
 
