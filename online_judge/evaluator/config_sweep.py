@@ -67,6 +67,8 @@ class Sweep(CandidateJob):
         with enough_memory("a sweep"):
             try:
                 if self._cuda and self._needs_clean:
+                    if not self._reference.is_compiled(self._request.baseline):
+                        self._compile_baseline()
                     self._measure_clean()
                 self._found.wrong = not self._search()
                 if not self._found.wrong:

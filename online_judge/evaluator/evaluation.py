@@ -39,7 +39,6 @@ _CALLS_OF_TUNING = 2
 _CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
 _CALLS_OF_TIMING = 2
 _UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
-_LEAST_FREE = 0.1  # of the GPU's memory, around a problem's first call
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
@@ -131,9 +130,7 @@ class Evaluation(CandidateJob):
         if not self._problem.call_bytes:
             with self._leases.memory(_UNMEASURED), self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.FORWARD.value)
-                _require_free_memory()  # without it cuDNN chooses slow algorithms, and keeps them
                 self._problem.measure_memory()
-                _require_free_memory()
             self._dialogue.clock("none", "")
         total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
         needed = calls * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
@@ -378,12 +375,13 @@ class Evaluation(CandidateJob):
             if not stopwatch.wait_for_quiet():
                 return None, 1.0
             alone_ms = setup.alone_ms(outcome.flushes)
-            if not is_slowed(alone_ms, clean.gpu):
+            if clean.pace is None or not is_slowed(alone_ms, clean.gpu):
                 return alone_ms, 1.0
             try:
-                return alone_ms, self._pace(stopwatch).slowdown_of_call(clean.pace)
+                pace = self._pace(self._fixed_call(), stopwatch)
             except NotEnoughMemory:
                 return None, 1.0  # the time before counts
+            return alone_ms, pace.slowdown_of_call(clean.pace)
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""
@@ -393,10 +391,3 @@ class Evaluation(CandidateJob):
                 self._trials.call(name)
             except WrongValues as wrong:
                 raise repetition.diagnosed(self._trials, name, wrong) from wrong
-
-
-def _require_free_memory() -> None:
-    """Raise NotEnoughMemory if others hold nearly all of the GPU's memory."""
-    free, total = torch.cuda.mem_get_info()
-    if free + torch.cuda.memory_reserved() < _LEAST_FREE * total:
-        raise NotEnoughMemory(f"only {free >> 20} MiB of the GPU's memory are free for a first call")

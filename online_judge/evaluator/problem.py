@@ -17,6 +17,7 @@ from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import ProblemFacts
+from online_judge.protocol.shared_tensors import lay_out
 
 _TRIAL = "facts"
 _TRIVIAL, _TRIVIAL_OTHER = "degeneracy", "degeneracy, other inputs"
@@ -49,7 +50,7 @@ class Problem:
         inputs = self.reference.inputs(_TRIAL)
         torch.cuda.reset_peak_memory_stats()
         outputs = self.reference.outputs(inputs, _TRIAL).leaves
-        self.timed_bytes = costs.nbytes(costs.leaves_of(inputs)) + 2 * costs.nbytes(outputs)
+        self.timed_bytes = lay_out(costs.leaves_of(inputs))[1] + 2 * lay_out(outputs, contiguous=True)[1]
         held = [leaf for leaf in self.reference.weights.values() if leaf.is_cuda]
         self.kept_bytes = costs.nbytes(held)
         self.call_bytes = int(torch.cuda.max_memory_allocated()) - self.kept_bytes

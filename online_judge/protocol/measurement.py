@@ -30,7 +30,7 @@ class CleanMs(NamedTuple):
 
     gpu: float  # median
     wall: float  # of the fastest call
-    pace: Pace  # at that time
+    pace: Pace | None = None  # at that time
 
 
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not

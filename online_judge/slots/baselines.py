@@ -78,9 +78,9 @@ class CleanTimes:
 
     @staticmethod
     def key(request: EvaluationRequest, workload: int = 0) -> str:
-        """Return the key of a time: a hash of problem, workload, precision, direction and baseline."""
+        """Return the key of a time: a hash of problem, workload, seed, precision, direction and baseline."""
         problem = (request.original_model_src, request.hidden_workloads, workload)
-        kind = (request.dtype_str, request.tf32, request.baseline, request.direction)
+        kind = (request.dtype_str, request.tf32, request.baseline, request.direction, request.seed_num)
         return text_digest(repr((*problem, *kind)))
 
     def get(self, key: str) -> CleanMs | None:
@@ -89,7 +89,9 @@ class CleanTimes:
 
     def note(self, key: str, ms: CleanMs | None) -> None:
         """Keep reported times if they are valid and the first ones."""
-        if ms is None or not all(math.isfinite(each) and each > 0 for each in (ms.gpu, ms.wall, *ms.pace)):
+        if ms is None:
+            return
+        if not all(math.isfinite(each) and each > 0 for each in (ms.gpu, ms.wall, *(ms.pace or ()))):
             return
         with self._lock:
             self._ms.setdefault(key, ms)

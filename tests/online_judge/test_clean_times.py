@@ -25,6 +25,8 @@ def test_first_time_of_a_reference_stays() -> None:
     known.note(KEY, CleanMs(1.5, 2.0, PACE))
     known.note(KEY, CleanMs(3.0, 4.0, PACE))
     assert known.get(KEY) == (1.5, 2.0, PACE)
+    known.note("other", CleanMs(1.0, 1.0))
+    assert known.get("other") == (1.0, 1.0, None)
 
 
 @pytest.mark.parametrize("ms", [0.0, -1.5, math.inf, math.nan])
@@ -47,6 +49,7 @@ def test_only_times_are_kept(ms: float) -> None:
         ({"dtype_str": "bf16"}, False),
         ({"tf32": "off"}, False),
         ({"baseline": "compile"}, False),
+        ({"seed_num": 43}, False),
         ({"custom_model_src": "y = 1"}, True),
         ({"num_perf_trials": 7}, True),
     ],

@@ -202,6 +202,8 @@ def test_reference_slowed_for_good_counts_as_before(judge: Any) -> None:
     found = judge(side(0.1), clean_ms=0.1, alone_ms=0.3, lasting=3.0)
     assert found.stats["baseline_time"] == pytest.approx(0.1)
     assert "0.3 ms after it, 3 times as slow for good; 0.1 ms count" in found.flags[0].evidence
+    floor = judge(side(0.1), clean_ms=0.2, alone_ms=0.3, lasting=3.0)
+    assert floor.stats["baseline_time"] == pytest.approx(0.2)
     slightly = judge(side(0.1), clean_ms=0.2, alone_ms=0.3, lasting=1.14)
     assert slightly.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
 

@@ -93,8 +93,6 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=TOTAL)
     )
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (TOTAL, TOTAL))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda: 0)
     reference = SimpleNamespace(
         cuda=True, tolerance=None, shapes_vary=False, is_compiled=lambda kind: kind == "eager"
     )
@@ -176,26 +174,47 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
     assert evaluation.events.count("take 48 GB") == 4
 
 
-@pytest.mark.parametrize("quiet", [True, False])
-def test_compiling_holds_no_memory_for_timing(
-    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, quiet: bool
-) -> None:
-    events = evaluation.events
-    events.quiet = quiet
+def prepare_clean(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
+    events, reference = evaluation.events, evaluation._reference
     setup = SimpleNamespace(fastest_ms=0.5, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
     monkeypatch.setattr(candidate_job, "TimingSetup", lambda *args, **kwargs: setup)
-    reference = evaluation._reference
     reference.seeds, reference.begin = Seeds(b"key"), lambda name: None
     reference.inputs = reference.outputs = lambda *names: SimpleNamespace(leaves=())
     evaluation._problem.timed_call = lambda kind: events.append("call")
+
+
+def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepare_clean(evaluation, monkeypatch)
     CandidateJob._compile_baseline(evaluation)
     CandidateJob._measure_clean(evaluation)
-    assert events == [
+    assert evaluation.events == [
         "take shared", "call", "return shared",
         "take timing memory", "take shared", "call", "return shared",
-        "take exclusive", "time", "call", "return exclusive", "return timing memory",
+        "take exclusive", "time", "return exclusive", "return timing memory",
     ]  # fmt: skip
-    assert evaluation._problem.clean_ms == ({"eager": (1.0, 0.5, PACE)} if quiet else {})
+    assert evaluation._problem.clean_ms == {}
+
+
+@pytest.mark.parametrize("lacks", [False, True])
+def test_pace_is_measured_after_the_clean_time(
+    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, lacks: bool
+) -> None:
+    def pace(call: Any) -> Pace:
+        evaluation.events.append("pace")
+        if lacks:
+            raise NotEnoughMemory("none left")
+        return PACE
+
+    prepare_clean(evaluation, monkeypatch)
+    evaluation.events.quiet = True
+    evaluation._stopwatch = lambda: SimpleNamespace(pace=pace)
+    CandidateJob._measure_clean(evaluation)
+    assert evaluation.events[-7:] == [
+        "return timing memory",
+        "take shared", "call", "return shared",
+        "take exclusive", "pace", "return exclusive",
+    ]  # fmt: skip
+    assert evaluation._problem.clean_ms == {"eager": (1.0, 0.5, None if lacks else PACE)}
 
 
 def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
@@ -249,18 +268,12 @@ def timed_after_drift(evaluation: Phased, alone_ms: float, now: Pace | None, *, 
     return setup, outcome, SimpleNamespace(wait_for_quiet=lambda: quiet, pace=pace)
 
 
+def test_unknown_pace_changes_nothing(evaluation: Phased) -> None:
+    parts = timed_after_drift(evaluation, 9.0, PACE)
+    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0)}
+    assert evaluation._alone(*parts) == (9.0, 1.0)
+
+
 def test_time_before_counts_where_none_can_be_had(evaluation: Phased) -> None:
     assert evaluation._alone(*timed_after_drift(evaluation, 9.0, None)) == (None, 1.0)
     assert evaluation._alone(*timed_after_drift(evaluation, 9.0, PACE, quiet=False)) == (None, 1.0)
-
-
-@pytest.mark.parametrize(("free", "lacks"), [(7 * GB, True), (9 * GB, False)])
-def test_first_call_needs_free_memory(
-    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, free: int, lacks: bool
-) -> None:
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, TOTAL))
-    evaluation._problem.call_bytes = 0
-    evaluation._problem.measure_memory = lambda: evaluation.events.append("measure")
-    with pytest.raises(NotEnoughMemory) if lacks else contextlib.nullcontext():
-        evaluation.run()
-    assert ("measure" in evaluation.events) is not lacks

@@ -209,7 +209,7 @@ def _baseline(outcome: Outcome, clean_ms: float | None, observations: list[noted
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
     lasting = outcome.lasting if is_slowed(outcome.lasting, 1.0) else 1.0
-    without_ms = clean_ms if alone_ms is None else alone_ms / lasting
+    without_ms = clean_ms if alone_ms is None else max(alone_ms / lasting, min(alone_ms, clean_ms))
     counts = gpu_ms
     if is_slowed(gpu_ms, without_ms):
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
