@@ -81,12 +81,12 @@ class CandidateJob:
         reference = self._reference
         rng = random.Random(reference.seeds.of("clean"))
         self._dialogue.clock("none", "")
-        stopwatch = self._stopwatch()
         with self._leases.timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 call = self._problem.timed_call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
+                stopwatch = self._stopwatch()
                 setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
@@ -102,8 +102,8 @@ class CandidateJob:
             with self._holding(exclusive=True) as paced:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 pace = self._pace(fixed, stopwatch) if paced.quiet else None
-            del fixed
-        torch.cuda.empty_cache()
+                del fixed  # others need its memory
+                torch.cuda.empty_cache()
         self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms, pace)
 
     def _fixed_call(self) -> Callable[[], object]:
