@@ -8,8 +8,10 @@ import gc
 import json
 import logging
 import os
+import signal
 import socket
 import sys
+from types import FrameType
 
 import uvicorn
 
@@ -26,6 +28,7 @@ from online_judge.settings import Settings, bind_address, default_state_file
 log = logging.getLogger(__name__)
 
 _GRACE_S = 2
+_INTERRUPTED = 130
 
 
 class _Server(uvicorn.Server):
@@ -36,6 +39,11 @@ class _Server(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._host, self.port, self._announce, self._parent = host, port, announce, parent
+        self.interrupted = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.interrupted |= sig == signal.SIGINT
+        super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -128,6 +136,8 @@ def main(argv: list[str] | None = None) -> int:
                     server.run(sockets=[listener])
                 if _lost_ray():
                     return restarts.LOST
+                if server.interrupted:  # usually a KeyboardInterrupt, but uvicorn may swallow it
+                    return _INTERRUPTED
                 return 0 if server.started else getattr(app.state.failure, "exit_code", JudgeError.exit_code)
 
             if settings.ray is None:
@@ -137,7 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         log.error("%s", error)
         return error.exit_code
     except KeyboardInterrupt:  # uvicorn has shut the judge down in order
-        return 130
+        return _INTERRUPTED
 
 
 if __name__ == "__main__":

@@ -43,6 +43,20 @@ def test_it_prints_its_address_and_ends_quietly(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_swallowed_interrupt_has_its_exit_code() -> None:
+    code = (
+        "import signal, sys, online_judge.__main__ as judge\n"
+        "def run(server, sockets):\n"
+        "    server.started = True\n"
+        "    server.handle_exit(signal.SIGINT, None)\n"
+        "judge._Server.run = run\n"
+        "sys.exit(judge.main(['--port', '0']))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env=judge_environment(), timeout=60, check=False)
+    assert done.returncode == 130
+
+
+@pytest.mark.slow
 def test_unknown_log_settings_are_named(tmp_path: Path) -> None:
     settings = {"JUDGE_STATE": str(tmp_path), "LOG_LEVEL": "loud", "LOG_FORMAT": "xml"}
     done = subprocess.run(
