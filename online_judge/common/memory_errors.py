@@ -15,8 +15,13 @@ def explains_text(text: str) -> bool:
     return any(words in text for words in _WORDS)
 
 
+def explains_failure(status: Status, text: str) -> bool:
+    """Return True if too little memory may be the cause of a candidate's failure."""
+    if status in (Status.LAUNCH, Status.CONSTRUCT):
+        return explains_text(text)
+    return status is Status.OUT_OF_MEMORY
+
+
 def explains(verdict: Verdict) -> bool:
     """Return True if too little memory may be the cause of this verdict."""
-    if verdict.status in (Status.LAUNCH, Status.CONSTRUCT):
-        return explains_text(str(verdict.metadata.get("feedback", "")))
-    return verdict.status is Status.OUT_OF_MEMORY
+    return explains_failure(verdict.status, str(verdict.metadata.get("feedback", "")))

@@ -27,7 +27,6 @@ from typing import NoReturn
 import torch
 
 from adaexplore.core.text.identity import text_digest
-from adaexplore.core.verdict import Status
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
 from online_judge.common import cuda_driver, memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
@@ -272,9 +271,8 @@ def _lack_of_memory(ending: Ending) -> str | None:
     """Return a failure's message if too little memory may be the cause."""
     if not isinstance(ending, Raised):
         return None
-    status, message = ending.failure.status, ending.failure.message
-    may_lack = status in (Status.LAUNCH, Status.CONSTRUCT) and memory_errors.explains_text(message)
-    return message if may_lack or status is Status.OUT_OF_MEMORY else None
+    failure = ending.failure
+    return failure.message if memory_errors.explains_failure(failure.status, failure.message) else None
 
 
 def _not_enough_memory(why: str) -> messages.NotEnoughMemory:
