@@ -45,7 +45,7 @@ def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: s
         supervisor,
         *(pid for pid in judge.processes("judge-init") if parent(pid) == supervisor),
     ]
-    pid = {"judge-candidate": candidate, "judge-supervise": supervisor}.get(role) or judge.processes(role).pop()
+    pid = {"judge-candidate": candidate, "judge-supervise": supervisor}.get(role) or judge.processes(role)[0]
     os.kill(pid, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "passed", answers
