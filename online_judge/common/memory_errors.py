@@ -6,8 +6,14 @@ from typing import Final
 
 from adaexplore.core.verdict import Status, Verdict
 
-# cuDNN and cuBLAS raise the last two also if they cannot allocate a workspace or a handle
-_WORDS: Final = ("out of memory", "STATUS_ALLOC_FAILED", "STATUS_INTERNAL_ERROR", "STATUS_NOT_INITIALIZED")
+# cuDNN and cuBLAS raise the others also if they cannot allocate a workspace or a handle
+_WORDS: Final = (
+    "out of memory",
+    "STATUS_ALLOC_FAILED",
+    "STATUS_INTERNAL_ERROR",
+    "STATUS_NOT_INITIALIZED",
+    "unable to find an engine to execute this computation",
+)
 
 
 def explains_text(text: str) -> bool:

@@ -26,10 +26,6 @@ _QUIET_S = 1.0
 _QUIET_TIMES = 2
 _FEW_FLUSHES, _CALIBRATIONS = 5, 10
 _QUIET_FLUSHES = 60
-_SPIN_CYCLES = 200_000
-_LAUNCHES = 50
-_PACES = 3
-_SLOW_PACE_MS = 200.0
 _QUIET_RATIO = 1.25
 _MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
@@ -137,8 +133,6 @@ class Stopwatch:
         self._set_stream = torch._C._cuda_setStream
         self._event = torch._C._CudaEventBase
         self._synchronize = torch._C._cuda_synchronize
-        self._spin = torch.cuda._sleep
-        self._spin(1)  # CUDA loads its kernel now, while there is memory
         self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
         self._no_grad = torch.no_grad
         self._now = time.perf_counter
@@ -269,37 +263,14 @@ class Stopwatch:
             self.flush_ms = min(self.flush_ms, flush_ms)
         return quiet == _QUIET_TIMES
 
-    def pace(self, call: Callable[[], object]) -> tuple[float, float, float, float]:
-        """Return milliseconds of a call, a flush, some GPU cycles and a launch, each the fastest of three."""
-        self._use_default_stream()
-        one = self._flush[:1]
-        works: list[tuple[Callable[[], object], int]] = [
-            (call, 1),
-            (lambda: self._zero(self._flush), _FEW_FLUSHES),
-            (lambda: self._spin(_SPIN_CYCLES), 1),
-            (lambda: self._zero(one), _LAUNCHES),
-        ]
-        with self._no_grad():
-            of_call, flush, spin, launch = (self._fastest(work, count) for work, count in works)
-        return of_call, flush, spin, launch
-
-    def _fastest(self, work: Callable[[], object], count: int) -> float:
-        """Return the fastest of three times; of slow work the first."""
-        ms = self._time(work, count)
-        return ms if ms > _SLOW_PACE_MS else min(ms, *(self._time(work, count) for _ in range(_PACES - 1)))
-
     def _time_flush(self, count: int = 20) -> float:
         """Return the milliseconds of one flush among ``count``, without the first ones."""
+        begin, end = self._new_event(), self._new_event()
         for _ in range(5):
             self._zero(self._flush)
-        return self._time(lambda: self._zero(self._flush), count)
-
-    def _time(self, work: Callable[[], object], count: int) -> float:
-        """Return the milliseconds of one of ``count`` calls in a row, by events."""
-        begin, end = self._new_event(), self._new_event()
         begin.record(self._stream)
         for _ in range(count):
-            work()
+            self._zero(self._flush)
         end.record(self._stream)
         self._synchronize()
         return float(begin.elapsed_time(end)) / count

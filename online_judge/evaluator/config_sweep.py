@@ -66,10 +66,6 @@ class Sweep(CandidateJob):
         self._wanted, self._found = self._job.sweep, Swept()
         with enough_memory("a sweep"):
             try:
-                if self._cuda and self._needs_clean:
-                    if not self._reference.is_compiled(self._request.baseline):
-                        self._compile_baseline()
-                    self._measure_clean()
                 self._found.wrong = not self._search()
                 if not self._found.wrong:
                     self._rank()

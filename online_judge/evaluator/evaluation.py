@@ -17,7 +17,7 @@ from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import NotEnoughMemory, ReferenceFailed, enough_memory
+from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
@@ -44,6 +44,7 @@ _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
 evaluators."""
 _CHECKS_AGAIN = 8
+_TIMES_ALONE = 3
 _SHAPES_VARY = (
     "shapes of outputs depend on the values of inputs: candidates can be checked, but not timed (send"
     " measure_performance: false)"
@@ -315,7 +316,7 @@ class Evaluation(CandidateJob):
                 before = gpu_state.snapshot(device)
                 outcome = timing.run()
                 outcome.quiet = hold.quiet and (not outcome.candidate.graph or stopwatch.wait_for_quiet())
-                outcome.alone_ms, outcome.lasting = self._alone(setup, outcome, stopwatch)
+                outcome.alone_ms = self._alone_ms(setup, outcome, stopwatch)
                 after = gpu_state.snapshot(device)
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
@@ -358,30 +359,24 @@ class Evaluation(CandidateJob):
             return True
         return False
 
-    def _alone(
-        self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch
-    ) -> tuple[float | None, float]:
-        """Time the baseline without the candidate, where it was slower beside it than before.
+    def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
+        """Time the baseline without the candidate if it was slower beside it than before, else return None.
 
-        Returns:
-            Its milliseconds, None if not measured, and how many times as slow it has become for good. A
-            candidate can cause that: without memory for a workspace cuDNN chooses another algorithm.
+        The host may be slow for a while, so a time that is still slow is measured again.
         """
         clean = self._problem.clean_ms.get(self._request.baseline)
         if clean is None or not is_slowed(outcome.reference.gpu_ms, clean.gpu):
-            return None, 1.0
+            return None
         self._dialogue.clock("reference", Stage.TIMING.value)
+        alone_ms = math.inf
         with self._leases.stopped():
             if not stopwatch.wait_for_quiet():
-                return None, 1.0
-            alone_ms = setup.alone_ms(outcome.flushes)
-            if clean.pace is None or not is_slowed(alone_ms, clean.gpu):
-                return alone_ms, 1.0
-            try:
-                pace = self._pace(self._fixed_call(), stopwatch)
-            except NotEnoughMemory:
-                return None, 1.0  # the time before counts
-            return alone_ms, pace.slowdown_of_call(clean.pace)
+                return None
+            for _ in range(_TIMES_ALONE):
+                alone_ms = min(alone_ms, setup.alone_ms(outcome.flushes))
+                if not is_slowed(alone_ms, clean.gpu):
+                    break
+        return alone_ms
 
     def _check_again(self) -> None:
         """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""

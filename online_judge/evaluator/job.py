@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
-
-import torch
 
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
@@ -17,11 +14,10 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NotEnoughMemory, blaming
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.measurement import CleanMs, Pace
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -86,36 +82,13 @@ class CandidateJob:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 call = self._problem.timed_call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
-                stopwatch = self._stopwatch()
-                setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
+                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
-        if not hold.quiet:
-            return
-        pace = None
-        with contextlib.suppress(NotEnoughMemory):
-            with self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                fixed = self._fixed_call()
-            with self._holding(exclusive=True) as paced:
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                pace = self._pace(fixed, stopwatch) if paced.quiet else None
-                del fixed  # others need its memory
-                torch.cuda.empty_cache()
-        self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms, pace)
-
-    def _fixed_call(self) -> Callable[[], object]:
-        """Return a call of the baseline on inputs that are always the same."""
-        call, inputs = self._problem.timed_call(self._request.baseline), self._reference.inputs(_TRIAL)
-        self._reference.begin(_TRIAL)
-        return lambda: call(*inputs)
-
-    @staticmethod
-    def _pace(fixed: Callable[[], object], stopwatch: Stopwatch) -> Pace:
-        with blaming("forward() fails while it is timed"):
-            return Pace(*stopwatch.pace(fixed))
+        if hold.quiet:
+            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

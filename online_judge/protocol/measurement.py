@@ -11,26 +11,11 @@ from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
 
-class Pace(NamedTuple):
-    """Milliseconds of fixed work: how fast the baseline, the GPU and the host were at a time."""
-
-    call: float  # of the baseline, on the same inputs each time
-    flush: float  # a write of twice the L2 cache
-    spin: float  # clock cycles of the GPU
-    launch: float  # by the host
-
-    def slowdown_of_call(self, then: Pace) -> float:
-        """Return how many times as long the call takes, apart from a slower GPU or host; at least 1."""
-        of_call, *of_machine = (now / before for now, before in zip(self, then, strict=True))
-        return max(1.0, of_call / max(1.0, *of_machine))
-
-
 class CleanMs(NamedTuple):
     """Times of a baseline's call in ms with no candidate around."""
 
     gpu: float  # median
     wall: float  # of the fastest call
-    pace: Pace | None = None  # at that time
 
 
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not

@@ -87,13 +87,11 @@ class CleanTimes:
         with self._lock:
             return self._ms.get(key)
 
-    def note(self, key: str, ms: CleanMs | None) -> None:
-        """Keep reported times if they are valid and the first ones."""
-        if ms is None:
-            return
-        if not all(math.isfinite(each) and each > 0 for each in (ms.gpu, ms.wall, *(ms.pace or ()))):
+    def note(self, key: str, ms: CleanMs | None, *, replaces: bool = False) -> None:
+        """Keep reported times if they are valid, and the first ones or ``replaces`` is True."""
+        if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
             return
         with self._lock:
-            self._ms.setdefault(key, ms)
+            self._ms[key] = ms if replaces else self._ms.get(key, ms)
             while len(self._ms) > _MOST:
                 self._ms.popitem(last=False)

@@ -170,6 +170,10 @@ class Attempts:
         self._generation = self.forks.generation
         return True
 
+    def repeat_alone(self) -> None:
+        """Let another attempt follow, alone on the device, which counts as one with the present one."""
+        self._others = 0
+
     @contextmanager
     def attempt(self) -> Iterator[bool]:
         """Make an attempt within the block; yield whether the job is alone on the device.

@@ -34,6 +34,7 @@ from online_judge.protocol.endings import ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, Job, Operation, Whose
+from online_judge.protocol.observations import BaselineMoved
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -87,6 +88,13 @@ class _CandidateRun:
     def was_killed(self) -> bool:
         """Return True if the process died without an exit of its own; another attempt may succeed."""
         return isinstance(self.found, messages.CandidateGone) and not self.found.why and self.end.died
+
+    @property
+    def baseline_stays_slow(self) -> bool:
+        """Return True if the baseline was much slower after the timing than before any candidate."""
+        timing = self.found.timing if isinstance(self.found, EvaluationResult) else None
+        observations = () if timing is None else timing.observations
+        return any(isinstance(each, BaselineMoved) and each.stays_slow for each in observations)
 
 
 @dataclass(eq=False)
@@ -160,9 +168,15 @@ class DeviceSlot:
         request = query.request
         assert isinstance(request, EvaluationRequest)
         attempts = self._attempts(query)
+        again = False
         while attempts.another():
             with attempts.attempt() as alone:
-                run = self._run_candidate(query, alone=alone)
+                run = self._run_candidate(query, alone=alone, clean_again=again)
+                if run.baseline_stays_slow and query.recorded_ms is None and not again:
+                    log.warning("a baseline stays slow after a candidate: the job is done again alone")
+                    attempts.repeat_alone()
+                    again = True
+                    continue
                 verdict = self._verdict(run, query.limit_s, request)
                 if memory_errors.explains(verdict):  # even alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
@@ -190,7 +204,7 @@ class DeviceSlot:
                     run = self._run_candidate(query, alone=alone)
                     found = run.found if run.late is None else run.late.result
                     return found if isinstance(found, Swept) else None
-        except (NotEnoughMemory, EvaluatorFailed) as error:
+        except (NotEnoughMemory, EvaluatorFailed, ReferenceTimeout) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
         return None
 
@@ -289,11 +303,20 @@ class DeviceSlot:
             check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
             self._look(check, count=1)
 
-    def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
-        """Run the candidate in a fresh process with the evaluator; on return that process is gone."""
+    def _run_candidate(self, query: _Query, *, alone: bool, clean_again: bool = False) -> _CandidateRun:
+        """Run the candidate in a fresh process with the evaluator; on return that process is gone.
+
+        The baseline's clean time is measured if it is not known, or ``clean_again``, by an evaluator that no
+        candidate can have slowed.
+        """
         request = query.request
         assert isinstance(request, EvaluationRequest)
-        evaluator = self._evaluators.of(_sources(request), query.cancelled)
+        clean = CleanTimes.key(request, query.workload)
+        clean_ms = None if clean_again else self._known.get(clean)
+        timed = self.executes and request.measure_performance and query.op == "evaluate"
+        untouched = timed and clean_ms is None
+        evaluator = self._evaluators.of(_sources(request), query.cancelled, untouched=untouched)
+        evaluator.touched = True
         build_dir = None
         if request.hidden_workloads is None:  # a candidate could leave hidden inputs there
             build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
@@ -303,8 +326,7 @@ class DeviceSlot:
             evaluator.rest()
             raise
         sandbox = self._forks.around(candidate.sandbox())
-        clean = CleanTimes.key(request, query.workload)
-        job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
+        job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=clean_ms)
         answer: Answer | None = None
         late: Answer | None = None
         timed_out: Stage | None = None
@@ -327,9 +349,12 @@ class DeviceSlot:
             answer, timed_out = late, None  # only the call without kernels was left, which may fail
         found = None if answer is None else self._finding(answer, evaluator)
         if isinstance(found, EvaluationResult):
-            self._known.note(clean, found.clean_ms)
+            self._known.note(clean, found.clean_ms, replaces=clean_again and alone)
         known = next((each.workloads for each in (answer, late) if each is not None), ())
-        return _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known)
+        run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known)
+        if run.baseline_stays_slow:
+            evaluator.end()
+        return run
 
     def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
         found, end, target = run.found, run.end, self._target

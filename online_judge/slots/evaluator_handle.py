@@ -44,6 +44,7 @@ class EvaluatorHandle:
         self._stopped_since: float | None = None
         self.idle = False
         self.ended = False
+        self.touched = False  # a candidate may have slowed it
 
     def wake(self) -> bool:
         """Resume it; return True if it can take an order: it lives and has sent nothing unasked."""
@@ -158,14 +159,18 @@ class Evaluators:
         """Start an evaluator for the first reference; raises JudgeError if none can be started."""
         self._unused = self._take(threading.Event())
 
-    def of(self, source: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator of this text, which runs no other; raises as :meth:`Pool.take` does."""
+    def of(self, source: str, cancelled: threading.Event, *, untouched: bool = False) -> EvaluatorHandle:
+        """Return the evaluator of this text, which runs no other; raises as :meth:`Pool.take` does.
+
+        With ``untouched`` it has had no candidate.
+        """
         key = text_digest(source)
         with self._lock:  # an evaluator that is awake is not freed
             known = self._of.pop(key, None)
             if known is None:
                 known, self._unused = self._unused, None
-            if known is not None and not (known.wake() and self._pool.lives(known.process)):
+            spent = known is not None and untouched and known.touched
+            if known is not None and (spent or not (known.wake() and self._pool.lives(known.process))):
                 known.end()
                 known = None
         known = known or self._take(cancelled)

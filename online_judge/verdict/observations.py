@@ -88,8 +88,6 @@ def _moved(moved: seen.BaselineMoved) -> str:
     times = f"{moved.gpu_ms:.4g} ms beside the candidate, {moved.clean_ms:.4g} ms alone"
     if moved.after_ms is not None:
         times += f" before, {moved.after_ms:.4g} ms after it"
-    if moved.lasting > 1:
-        times += f", {moved.lasting:.3g} times as slow for good"
     return f"{times}; {moved.counted_ms:.4g} ms count"
 
 

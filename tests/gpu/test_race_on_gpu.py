@@ -18,7 +18,6 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.setup import InputPool, TimingSetup
-from online_judge.protocol.measurement import Pace
 from online_judge.protocol.shared_tensors import Place, SharedTensors
 from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
@@ -185,15 +184,6 @@ def work(x: torch.Tensor) -> torch.Tensor:
 def sets_of(count: int, size: int = 2**20) -> tuple[list[tuple[torch.Tensor]], list[list[torch.Tensor]]]:
     given = [(torch.randn(size, device="cuda"),) for _ in range(count)]
     return given, [[torch.full((size,), float("nan"), device="cuda")] for _ in range(count)]
-
-
-def test_pace_of_an_idle_machine_stays(stopwatch: Stopwatch) -> None:
-    x = torch.randn(2**24, device="cuda")
-    first, second = (Pace(*stopwatch.pace(lambda: work(x))) for _ in range(2))
-    assert 0.0005 < first.launch < 0.1
-    assert 0.01 < first.spin < 1.0
-    assert first.call == pytest.approx(second.call, rel=0.1)
-    assert second.slowdown_of_call(first) < 1.1
 
 
 def test_block_times_each_call_and_keeps_each_output(stopwatch: Stopwatch) -> None:

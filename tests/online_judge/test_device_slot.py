@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock, Mock
 
@@ -11,15 +12,21 @@ import pytest
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
+from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.protocol.endings import Passed, ProcessEnd
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.messages import Answer, CandidateGone, ProblemRuns
+from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.messages import Answer, CandidateGone, Job, ProblemRuns
+from online_judge.protocol.observations import BaselineMoved
 from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.conversation import ReferenceTimeout
 from online_judge.slots.device_slot import DeviceSlot
 
+from .test_assemble import result, timing
+
+REQUEST = EvaluationRequest(custom_model_src="x = 1", measure_performance=True)
 KNOWN = tuple(Workload(name=name, weight=1.0, inputs="float32[8]") for name in "abc")
 
 
@@ -68,6 +75,75 @@ def test_problem_report_names_the_workload_of_a_timeout(monkeypatch: pytest.Monk
 def test_reference_failure_on_later_workload_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProblemError, match="forward"):
         evaluate(monkeypatch, Status.WRONG_VALUE, ProblemError("forward() fails"))
+
+
+class Timed:
+    """A slot of a GPU whose evaluators measure the given times of one baseline: before, after, clean."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, leases: GpuLeases, *times: tuple[float, ...]) -> None:
+        self.left = list(times)
+        self.jobs: list[Job] = []
+        self.known = CleanTimes()
+        candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
+        candidates.take.return_value.end.return_value = ProcessEnd("", "with exit code 0", "")
+        forks = Mock(**{"around.return_value": None, "generation": 1})
+        settings = Settings.from_environment({})
+        self.slot = DeviceSlot(forks, device, settings, leases, candidates, Mock(), self.known)
+        self.evaluators = Mock()
+        monkeypatch.setattr(self.slot, "_evaluators", self.evaluators)
+        monkeypatch.setattr(self.slot, "_converse", self.answer)
+
+    def answer(self, evaluator: Any, query: Any, job: Job, candidate: Any) -> Answer:
+        self.jobs.append(job)
+        clean_ms, after_ms = self.left.pop(0)
+        slow = after_ms > 1.15 * clean_ms
+        moved = BaselineMoved(
+            gpu_ms=after_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=clean_ms, stays_slow=slow
+        )
+        numbers = timing(speedup=clean_ms, observations=(moved,))
+        return Answer(result=result(timing=numbers, clean_ms=CleanMs(clean_ms, clean_ms)))
+
+    def evaluate(self, recorded_ms: float | None = None) -> Verdict:
+        return self.slot.evaluate(REQUEST, recorded_ms, threading.Event())
+
+    @property
+    def asked(self) -> list[tuple[bool, CleanMs | None, bool]]:
+        """Of each attempt: alone, the clean time it was told, whether its evaluator had no candidate."""
+        fresh = [call.kwargs["untouched"] for call in self.evaluators.of.call_args_list]
+        return [(job.alone, job.clean_ms, each) for job, each in zip(self.jobs, fresh, strict=True)]
+
+
+@pytest.fixture
+def leases(tmp_path: Path) -> GpuLeases:
+    return GpuLeases(tmp_path / "lock")
+
+
+def test_baseline_that_stays_slow_is_timed_again_alone(
+    monkeypatch: pytest.MonkeyPatch, leases: GpuLeases
+) -> None:
+    timed = Timed(monkeypatch, leases, (1.0, 1.0), (1.0, 9.0), (2.0, 2.0), (2.0, 2.0))
+    assert [timed.evaluate().speedup for _ in range(3)] == [1.0, 2.0, 2.0]
+    once, now = CleanMs(1.0, 1.0), CleanMs(2.0, 2.0)
+    assert timed.asked == [
+        (False, None, True),
+        (False, once, False),
+        (True, None, True),  # the second job again
+        (False, now, False),
+    ]
+    assert timed.evaluators.of.return_value.end.call_count == 1
+
+
+def test_baseline_slowed_twice_counts_as_before(monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
+    timed = Timed(monkeypatch, leases, (1.0, 9.0), (1.1, 9.0))
+    assert timed.evaluate().speedup == 1.1
+    assert timed.left == []
+    assert timed.evaluators.of.return_value.end.call_count == 2
+
+
+def test_recorded_baseline_may_stay_slow(monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
+    timed = Timed(monkeypatch, leases, (1.0, 9.0))
+    timed.evaluate(recorded_ms=3.0)
+    assert len(timed.jobs) == 1
 
 
 def test_profile_is_retried_after_a_process_died(monkeypatch: pytest.MonkeyPatch) -> None:

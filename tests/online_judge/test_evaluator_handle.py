@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest
-from online_judge.processes.gpu_lease import GpuLeases
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
@@ -205,6 +206,19 @@ def test_scarcity_ends_an_evaluator_without_a_reference(evaluator: Evaluator, le
     assert not evaluator.folder.exists()
     evaluators.free_idle()
     evaluators.close()
+
+
+def test_evaluator_that_had_a_candidate_is_replaced(evaluator: Evaluator, leases: GpuLeases) -> None:
+    pool: Any = Mock()
+    pool.take.side_effect = [evaluator.handle.process, Cancelled]
+    evaluators = Evaluators("cpu", pool, leases)
+    handle = evaluators.of("x", threading.Event(), untouched=True)
+    assert evaluators.of("x", threading.Event(), untouched=True) is handle
+    handle.touched = True
+    assert evaluators.of("x", threading.Event()) is handle
+    with pytest.raises(Cancelled):
+        evaluators.of("x", threading.Event(), untouched=True)
+    assert handle.ended
 
 
 @pytest.mark.parametrize("end", [lambda handle: handle.end(), lambda handle: handle.rest()])

@@ -13,16 +13,13 @@ from online_judge.protocol import kernels, messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.measurement import CleanMs, Pace
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, Clock, Job, Release, told
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 
 SURROGATE = "x = '\ud800'"
 ASKED = EvaluationRequest(original_model_src="y = 1", custom_model_src=SURROGATE, best_so_far=1.5)
 KNOWN: dict[str, Any] = {"seeds": "00ff", "alone": True, "hardware": "a GPU"}
-
-
-PACE = Pace(1.0, 0.1, 0.2, 0.003)
 
 
 def sent(message: Any) -> Any:
@@ -36,7 +33,7 @@ def sent(message: Any) -> Any:
             op="evaluate",
             request=ASKED,
             recorded_ms=1.5,
-            clean_ms=CleanMs(2.0, 3.0, PACE),
+            clean_ms=CleanMs(2.0, 3.0),
             name="n",
             build_dir="/b",
             **KNOWN,
@@ -69,7 +66,7 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("op", "result"),
     [
-        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=CleanMs(0.5, 0.6, PACE))),
+        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=CleanMs(0.5, 0.6))),
         ("profile", ProfileResult(ending=Passed())),
         ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
         ("problem", messages.ProblemRuns()),

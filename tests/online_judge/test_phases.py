@@ -15,13 +15,12 @@ from online_judge.evaluator import job as candidate_job
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import NotEnoughMemory, ReferenceFailed, Seeds
+from online_judge.evaluator.reference import ReferenceFailed, Seeds
 from online_judge.protocol.endings import OtherWeights
-from online_judge.protocol.measurement import CleanMs, Pace
+from online_judge.protocol.measurement import CleanMs
 
 GB = 10**9
 CALL, KEPT, TOTAL = 5 * GB, 1 * GB, 80 * GB
-PACE = Pace(1.0, 0.1, 0.2, 0.003)
 
 
 class Events(list[str]):
@@ -103,8 +102,7 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
     )
     events = Events()
     dialogue = SimpleNamespace(clock=lambda whose, stage: events.clocks.append(whose))
-    stopwatch = SimpleNamespace(pace=lambda call: PACE)
-    parts: Any = (dialogue, problem, job, SimpleNamespace(), events, lambda: stopwatch)
+    parts: Any = (dialogue, problem, job, SimpleNamespace(), events, SimpleNamespace)
     made = Phased(*parts)
     made.events = events
     return made
@@ -124,7 +122,7 @@ def test_each_phase_holds_the_memory_that_it_needs(evaluation: Phased) -> None:
 
 
 def test_a_baseline_is_timed_alone_once(evaluation: Phased) -> None:
-    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0, PACE)}
+    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0)}
     evaluation.run()
     assert evaluation.events[:3] == ["take 12 GB", "tune", "return 12 GB"]
 
@@ -143,7 +141,7 @@ def test_compiling_has_memory_of_its_own(evaluation: Phased) -> None:
         "take 24 GB", "baseline", "return 24 GB",
     ]  # fmt: skip
     evaluation.events.clear()
-    evaluation._problem.clean_ms = {"compile": CleanMs(1.0, 1.0, PACE)}  # measured by another process
+    evaluation._problem.clean_ms = {"compile": CleanMs(1.0, 1.0)}  # measured by another process
     evaluation.run()
     assert evaluation.events[:4] == ["take 12 GB", "compile", "return 12 GB", "take 12 GB"]
 
@@ -195,26 +193,14 @@ def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: p
     assert evaluation._problem.clean_ms == {}
 
 
-@pytest.mark.parametrize("lacks", [False, True])
-def test_pace_is_measured_after_the_clean_time(
-    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, lacks: bool
+@pytest.mark.parametrize("quiet", [False, True])
+def test_clean_time_is_kept_if_quiet(
+    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, quiet: bool
 ) -> None:
-    def pace(call: Any) -> Pace:
-        evaluation.events.append("pace")
-        if lacks:
-            raise NotEnoughMemory("none left")
-        return PACE
-
     prepare_clean(evaluation, monkeypatch)
-    evaluation.events.quiet = True
-    evaluation._stopwatch = lambda: SimpleNamespace(pace=pace)
+    evaluation.events.quiet = quiet
     CandidateJob._measure_clean(evaluation)
-    assert evaluation.events[-7:] == [
-        "return timing memory",
-        "take shared", "call", "return shared",
-        "take exclusive", "pace", "return exclusive",
-    ]  # fmt: skip
-    assert evaluation._problem.clean_ms == {"eager": (1.0, 0.5, None if lacks else PACE)}
+    assert evaluation._problem.clean_ms == ({"eager": (1.0, 0.5)} if quiet else {})
 
 
 def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
@@ -232,48 +218,28 @@ def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
 
 
 @pytest.mark.parametrize(
-    ("alone_ms", "now", "lasting"),
+    ("times", "alone_ms"),
     [
-        (1.1, None, 1.0),  # as fast as before
-        (
-            9.0,
-            PACE._replace(call=8.0),
-            8.0,
-        ),  # it is slower with the same inputs, as without memory
-        (9.0, PACE._replace(call=8.0, spin=0.4), 4.0),  # in part because of the GPU's clock
-        (9.0, PACE._replace(launch=0.03), 1.0),  # other inputs take longer
+        ([1.1], 1.1),  # as fast as before
+        ([9.0, 1.1], 1.1),  # the host was slow for a moment
+        ([9.0, 8.0, 8.5], 8.0),
     ],
 )
-def test_baseline_may_have_become_slow_for_good(
-    evaluation: Phased, alone_ms: float, now: Pace | None, lasting: float
-) -> None:
-    assert evaluation._alone(*timed_after_drift(evaluation, alone_ms, now)) == (alone_ms, lasting)
-    assert evaluation.events == ["take stopped", *(["pace"] if now else []), "return stopped"]
+def test_slow_baseline_is_timed_alone(evaluation: Phased, times: list[float], alone_ms: float) -> None:
+    left = iter(times)
+    assert evaluation._alone_ms(*timed_after_drift(evaluation, lambda flushes: next(left))) == alone_ms
+    assert list(left) == []
+    assert evaluation.events == ["take stopped", "return stopped"]
 
 
-def timed_after_drift(evaluation: Phased, alone_ms: float, now: Pace | None, *, quiet: bool = True) -> Any:
-    """Return what times a baseline of 10 ms again, which took 1 ms before."""
-
-    def pace(call: Any) -> Pace | None:
-        evaluation.events.append("pace")
-        if now is None:
-            raise NotEnoughMemory("none left")
-        return now
-
-    evaluation._reference.inputs = evaluation._reference.begin = lambda name: []
-    evaluation._problem.timed_call = lambda kind: lambda: None
-    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0, PACE)}
-    setup = SimpleNamespace(alone_ms=lambda flushes: alone_ms)
-    outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=10.0), flushes=1)
-    return setup, outcome, SimpleNamespace(wait_for_quiet=lambda: quiet, pace=pace)
-
-
-def test_unknown_pace_changes_nothing(evaluation: Phased) -> None:
-    parts = timed_after_drift(evaluation, 9.0, PACE)
+def timed_after_drift(evaluation: Phased, alone_ms: Any, *, quiet: bool = True, gpu_ms: float = 10.0) -> Any:
+    """Return what times a baseline again that took 1 ms before and ``gpu_ms`` beside the candidate."""
     evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0)}
-    assert evaluation._alone(*parts) == (9.0, 1.0)
+    outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=gpu_ms), flushes=1)
+    return SimpleNamespace(alone_ms=alone_ms), outcome, SimpleNamespace(wait_for_quiet=lambda: quiet)
 
 
-def test_time_before_counts_where_none_can_be_had(evaluation: Phased) -> None:
-    assert evaluation._alone(*timed_after_drift(evaluation, 9.0, None)) == (None, 1.0)
-    assert evaluation._alone(*timed_after_drift(evaluation, 9.0, PACE, quiet=False)) == (None, 1.0)
+def test_baseline_is_not_timed_alone_without_need(evaluation: Phased) -> None:
+    assert evaluation._alone_ms(*timed_after_drift(evaluation, None, gpu_ms=1.1)) is None
+    assert evaluation.events == []
+    assert evaluation._alone_ms(*timed_after_drift(evaluation, None, quiet=False)) is None

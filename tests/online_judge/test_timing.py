@@ -111,23 +111,3 @@ def test_flushes_hide_the_launches_of_a_call(
     setup = cast(TimingSetup, SimpleNamespace(_call=call, _stopwatch=Clock(), **known))
     monkeypatch.setattr("online_judge.evaluator.timing.setup.l2_bytes", lambda: 2**20)
     assert TimingSetup.flushes(setup, wall_ms, wall_ms) == flushes
-
-
-def test_pace_is_the_fastest_of_three() -> None:
-    now, waits = [0.0], iter([0.5, 0.0, 0.2] * 4)
-
-    class Event:
-        def record(self, stream: None) -> None:
-            self.at = now[0]
-
-        def elapsed_time(self, end: Any) -> float:
-            return float(end.at - self.at + next(waits))
-
-    def taking(ms: float) -> Any:
-        return lambda *args: now.__setitem__(0, now[0] + ms)
-
-    watch: Any = Stopwatch.__new__(Stopwatch)
-    known = {"_flush": torch.zeros(8), "_stream": None, "_synchronize": int, "_new_event": Event}
-    known |= {"_no_grad": torch.no_grad, "_use_default_stream": lambda: None}
-    watch.__dict__ |= known | {"_zero": taking(0.25), "_spin": taking(3.0)}
-    assert watch.pace(taking(7.0)) == (7.0, 0.25, 3.0, 0.25)

@@ -132,7 +132,6 @@ class Outcome:
         quiet: whether nobody else used the GPU.
         flushes: L2 flushes before each call.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
-        lasting: how many times as slow the baseline has become for good.
         spent_s: seconds by part: warm-up, marked, single, plain and graph rounds.
         stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
     """
@@ -144,7 +143,6 @@ class Outcome:
     quiet: bool = True
     flushes: int = 0
     alone_ms: float | None = None
-    lasting: float = 1.0
     spent_s: dict[str, float] = field(default_factory=dict)
     stopped_early: bool = False
 

@@ -200,22 +200,24 @@ def _by_single_calls(
 def _baseline(outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation]) -> float:
     """Return the baseline's time; if it is much slower than without the candidate, the time without counts.
 
-    Changes of GPU clocks or host speed affect both sides alike. So a difference from an earlier time is only
-    noted, unless the baseline is faster again once the candidate is stopped, or has become slower for good.
-    Even then the host may have been slow for a while: so rounds in which the baseline was as fast as without
-    the candidate count.
+    A baseline that stays much slower than before, also with the candidate stopped, was slowed by the machine
+    or by the candidate: without memory for its workspace cuDNN chooses a slower algorithm and keeps it. The
+    gateway then has the job done again, with a new time from before the candidate. A smaller difference from
+    that time is only noted, unless the baseline is faster again once the candidate is stopped. Even then the
+    host may have been slow for a while: so rounds in which the baseline was as fast as without the candidate
+    count.
     """
     gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
-    lasting = outcome.lasting if is_slowed(outcome.lasting, 1.0) else 1.0
-    without_ms = clean_ms if alone_ms is None else max(alone_ms / lasting, min(alone_ms, clean_ms))
+    stays_slow = alone_ms is not None and is_slowed(alone_ms, clean_ms)
+    without_ms = clean_ms if alone_ms is None or stays_slow else alone_ms
     counts = gpu_ms
     if is_slowed(gpu_ms, without_ms):
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
     moved = noted.BaselineMoved(
-        gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, lasting=lasting, counted_ms=counts
+        gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts, stays_slow=stays_slow
     )
     observations.append(moved)
     return counts
