@@ -28,7 +28,7 @@ from online_judge.protocol import precision
 from online_judge.protocol.endings import BelowTier, Ending, Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.measurement import Timing
+from online_judge.protocol.measurement import CleanMs, Timing
 from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
@@ -43,6 +43,7 @@ _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
 """Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
 evaluators."""
+_FACTS = "facts"  # name of a call that shows the form of outputs
 _CHECKS_AGAIN = 8
 _TIMES_ALONE = 3
 _SHAPES_VARY = (
@@ -119,6 +120,35 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
+
+    @property
+    def _needs_clean(self) -> bool:
+        """True if the baseline's time with nobody else around is not known yet."""
+        return self._request.baseline not in self._problem.clean_ms
+
+    def _compile_baseline(self) -> None:
+        """Compile the baseline, which may take half a minute."""
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            self._problem.timed_call(self._request.baseline)
+
+    def _measure_clean(self) -> None:
+        """Time the baseline with nobody else around, before any candidate of the problem is loaded."""
+        reference = self._reference
+        rng = random.Random(reference.seeds.of("clean"))
+        self._dialogue.clock("none", "")
+        with self._leases.timing_memory(), ExitStack() as kept:
+            with self._holding(exclusive=False):
+                self._dialogue.clock("reference", Stage.TIMING.value)
+                call = self._problem.timed_call(self._request.baseline)
+                expected = without_data(reference.outputs(reference.inputs(_FACTS), _FACTS).leaves)
+                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
+                kept.callback(setup.free)
+            with self._holding(exclusive=True) as hold:
+                self._dialogue.clock("reference", Stage.TIMING.value)
+                ms = setup.alone_ms()
+        if hold.quiet:
+            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
 
     def _memory(self, calls: int, *, timed: bool = False) -> AbstractContextManager[object]:
         """Hold memory for so many calls, and for inputs and outputs of those ``timed``, within the block.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -14,15 +13,11 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
 from online_judge.sandbox.process_spec import ProcessSpec
-
-_TRIAL = "facts"
 
 
 @dataclass(eq=False)
@@ -60,35 +55,6 @@ class CandidateJob:
         """Hold the device within the block; waiting for it is nobody's time."""
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
-
-    @property
-    def _needs_clean(self) -> bool:
-        """True if the baseline's time with nobody else around is not known yet."""
-        return self._request.baseline not in self._problem.clean_ms
-
-    def _compile_baseline(self) -> None:
-        """Compile the baseline, which may take half a minute."""
-        with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.TIMING.value)
-            self._problem.timed_call(self._request.baseline)
-
-    def _measure_clean(self) -> None:
-        """Time the baseline with nobody else around, before any candidate of the problem is loaded."""
-        reference = self._reference
-        rng = random.Random(reference.seeds.of("clean"))
-        self._dialogue.clock("none", "")
-        with self._leases.timing_memory(), ExitStack() as kept:
-            with self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                call = self._problem.timed_call(self._request.baseline)
-                expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
-                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
-                kept.callback(setup.free)
-            with self._holding(exclusive=True) as hold:
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                ms = setup.alone_ms()
-        if hold.quiet:
-            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

@@ -11,10 +11,9 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.evaluator import job as candidate_job
+from online_judge.evaluator import evaluation as evaluation_module
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
-from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import ReferenceFailed, Seeds
 from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.measurement import CleanMs
@@ -175,7 +174,7 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
 def prepare_clean(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
     events, reference = evaluation.events, evaluation._reference
     setup = SimpleNamespace(fastest_ms=0.5, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
-    monkeypatch.setattr(candidate_job, "TimingSetup", lambda *args, **kwargs: setup)
+    monkeypatch.setattr(evaluation_module, "TimingSetup", lambda *args, **kwargs: setup)
     reference.seeds, reference.begin = Seeds(b"key"), lambda name: None
     reference.inputs = reference.outputs = lambda *names: SimpleNamespace(leaves=())
     evaluation._problem.timed_call = lambda kind: events.append("call")
@@ -183,8 +182,8 @@ def prepare_clean(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
     prepare_clean(evaluation, monkeypatch)
-    CandidateJob._compile_baseline(evaluation)
-    CandidateJob._measure_clean(evaluation)
+    Evaluation._compile_baseline(evaluation)
+    Evaluation._measure_clean(evaluation)
     assert evaluation.events == [
         "take shared", "call", "return shared",
         "take timing memory", "take shared", "call", "return shared",
@@ -199,7 +198,7 @@ def test_clean_time_is_kept_if_quiet(
 ) -> None:
     prepare_clean(evaluation, monkeypatch)
     evaluation.events.quiet = quiet
-    CandidateJob._measure_clean(evaluation)
+    Evaluation._measure_clean(evaluation)
     assert evaluation._problem.clean_ms == ({"eager": (1.0, 0.5)} if quiet else {})
 
 
