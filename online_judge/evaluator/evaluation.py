@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 
 import torch
@@ -16,34 +15,24 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
-from online_judge.evaluator.job import CandidateJob
+from online_judge.evaluator.job import CALLS_OF_CHECKS, CALLS_OF_TIMING, CALLS_OF_TUNING, CandidateJob
 from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
-from online_judge.evaluator.timing.setup import TimingSetup, memory_beyond_share, without_data
+from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Called, Strides, WrongValues
 from online_judge.protocol import observations as noted
 from online_judge.protocol import precision
 from online_judge.protocol.endings import BelowTier, Ending, Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.measurement import CleanMs, Timing
+from online_judge.protocol.measurement import Timing
 from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 
 GRADED_TRIALS = 2
-# memory of a job, in calls of the reference
-_CALLS_OF_TUNING = 2
-_CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
-_CALLS_OF_TIMING = 2
-_UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
-_CONTEXT_BYTES = 2**30  # two CUDA contexts
-_FOR_CALLS = 0.6
-"""Share of the GPU's memory for all jobs' calls; the rest is for inputs and outputs of timings and for idle
-evaluators."""
-_FACTS = "facts"  # name of a call that shows the form of outputs
 _CHECKS_AGAIN = 8
 _TIMES_ALONE = 3
 _SHAPES_VARY = (
@@ -72,11 +61,7 @@ class Evaluation(CandidateJob):
         self._observations: list[noted.Observation] = []
         timing: Timing | None = None
         ending: Ending = Passed()
-        with ExitStack() as held:
-            if self._job.alone:
-                self._dialogue.clock("none", "")
-                self._kept.enter_context(self._leases.timing_memory())
-                held.enter_context(self._leases.hold(exclusive=True))
+        with self._hold_if_alone(self._kept):
             try:
                 with enough_memory("its inputs and outputs", cuda=self._cuda):
                     timing = self._run()
@@ -92,21 +77,16 @@ class Evaluation(CandidateJob):
             share=self._share,
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
-            clean_ms=self._problem.clean_ms.get(self._request.baseline),
             tolerance=self._reference.tolerance,
         )
 
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
-        if timed and not self._reference.is_compiled(self._request.baseline):
-            with self._memory(_CALLS_OF_TUNING):
-                self._compile_baseline()
-        if timed and self._needs_clean:
-            with self._memory(_CALLS_OF_TIMING, timed=True):
-                self._measure_clean()
-        with self._memory(_CALLS_OF_TUNING):
+        if timed:
+            self._compile_baseline()
+        with self._memory(CALLS_OF_TUNING):
             changed = self._load()
-        with self._memory(_CALLS_OF_CHECKS), self._holding(exclusive=False):
+        with self._memory(CALLS_OF_CHECKS), self._holding(exclusive=False):
             last = self._checked(changed)
             self._require_tier(last.expected.leaves)
             expected, strides = without_data(last.expected.leaves), last.strides
@@ -115,58 +95,11 @@ class Evaluation(CandidateJob):
                 torch.cuda.empty_cache()
         if timed and self._reference.shapes_vary:
             raise ReferenceFailed(_SHAPES_VARY)
-        self._kept.enter_context(self._memory(_CALLS_OF_TIMING, timed=timed))
+        self._kept.enter_context(self._memory(CALLS_OF_TIMING, timed=timed))
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
-
-    @property
-    def _needs_clean(self) -> bool:
-        """True if the baseline's time with nobody else around is not known yet."""
-        return self._request.baseline not in self._problem.clean_ms
-
-    def _compile_baseline(self) -> None:
-        """Compile the baseline, which may take half a minute."""
-        with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.TIMING.value)
-            self._problem.timed_call(self._request.baseline)
-
-    def _measure_clean(self) -> None:
-        """Time the baseline with nobody else around, before any candidate of the problem is loaded."""
-        reference = self._reference
-        rng = random.Random(reference.seeds.of("clean"))
-        self._dialogue.clock("none", "")
-        with self._leases.timing_memory(), ExitStack() as kept:
-            with self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                call = self._problem.timed_call(self._request.baseline)
-                expected = without_data(reference.outputs(reference.inputs(_FACTS), _FACTS).leaves)
-                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
-                kept.callback(setup.free)
-            with self._holding(exclusive=True) as hold:
-                self._dialogue.clock("reference", Stage.TIMING.value)
-                ms = setup.alone_ms()
-        if hold.quiet:
-            self._problem.clean_ms[self._request.baseline] = CleanMs(ms, setup.fastest_ms)
-
-    def _memory(self, calls: int, *, timed: bool = False) -> AbstractContextManager[object]:
-        """Hold memory for so many calls, and for inputs and outputs of those ``timed``, within the block.
-
-        Take it before the device.
-        """
-        if not self._cuda or self._job.alone:
-            return nullcontext()
-        self._dialogue.clock("none", "")
-        if not self._problem.call_bytes:
-            with self._leases.memory(_UNMEASURED), self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.FORWARD.value)
-                self._problem.measure_memory()
-            self._dialogue.clock("none", "")
-        total = torch.cuda.get_device_properties(torch.cuda.current_device()).total_memory
-        needed = calls * self._problem.call_bytes + self._problem.kept_bytes + _CONTEXT_BYTES
-        timing = memory_beyond_share(self._problem.timed_bytes, total) if timed else 0.0
-        return self._leases.memory(min((needed + timing) / (_FOR_CALLS * total), 1.0))
 
     def _checked(self, changed: bool) -> Called:
         """Return the last call of :meth:`_check`.
@@ -327,9 +260,8 @@ class Evaluation(CandidateJob):
             unwritten = self._problem.unwritten()
             _ = self._reference.stochastic  # found out now, not while the device is held exclusively
             call = self._problem.timed_call(self._request.baseline)
-            clean_ms = self._problem.clean_ms.get(self._request.baseline)
             # a candidate that slows the reference's warm-up must not change how both are timed
-            fastest_ms = math.inf if clean_ms is None else clean_ms.wall
+            fastest_ms = math.inf if self._job.clean_ms is None else self._job.clean_ms.wall
             setup = TimingSetup(
                 self._reference, name, call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
             )
@@ -365,6 +297,7 @@ class Evaluation(CandidateJob):
             self._problem,
             self._request,
             recorded_ms=self._job.recorded_ms,
+            clean_ms=None if self._job.clean_ms is None else self._job.clean_ms.gpu,
             extra_ms=extra,
             states=(before, after),
             hardware=self._job.hardware,
@@ -394,7 +327,7 @@ class Evaluation(CandidateJob):
 
         The host may be slow for a while, so a time that is still slow is measured again.
         """
-        clean = self._problem.clean_ms.get(self._request.baseline)
+        clean = self._job.clean_ms
         if clean is None or not is_slowed(outcome.reference.gpu_ms, clean.gpu):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)

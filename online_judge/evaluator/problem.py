@@ -15,7 +15,6 @@ from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
-from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import ProblemFacts
 from online_judge.protocol.shared_tensors import lay_out
 
@@ -34,7 +33,6 @@ class Problem:
 
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
-        self.clean_ms: dict[BaselineKind, CleanMs] = {}  # with nobody else around, where measured
         self.call_bytes = 0  # most GPU memory held in a call of the reference; 0 before it is measured
         self.kept_bytes = 0  # of it that stays between calls: a copy of the weights
         self.timed_bytes = 0  # of a call's inputs, and twice its outputs

@@ -47,6 +47,7 @@ from online_judge.evaluator.reference import (
     Seeds,
     enough_memory,
 )
+from online_judge.evaluator.timing.clean_time import CleanTiming
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.config_sweep import Swept
@@ -110,6 +111,8 @@ class Evaluator:
         try:
             if isinstance(job.request, ProblemRequest):
                 return self._check_problem(job, job.request)
+            if job.op == "baseline":
+                return self._time_baseline(job, job.request)
             return self._judge(job, job.request, fds[0])
         except ChannelClosed:
             raise
@@ -137,8 +140,6 @@ class Evaluator:
         try:
             with modules.torch_defaults():
                 problem = self._problem(job, request)
-                if job.clean_ms is not None:
-                    problem.clean_ms[request.baseline] = job.clean_ms
                 if len(problem.reference.input_sets) > 1:  # these are times of the problem's one workload
                     request = request.model_copy(update={"best_so_far": None})
                     job = job.model_copy(update={"request": request, "recorded_ms": None})
@@ -161,6 +162,12 @@ class Evaluator:
                 if request.thorough:
                     return messages.ProblemRuns(traits=examine(problem))
                 return messages.ProblemRuns(tensors=tensors_of(problem.reference))
+
+    def _time_baseline(self, job: Job, request: EvaluationRequest) -> Finding:
+        self._clock("reference", "")
+        with modules.torch_defaults():
+            problem = self._problem(job, request)
+            return CleanTiming(self._clock, problem, job, self._leases, self._stopwatch).run()
 
     def _problem(self, job: Job, request: EvaluationRequest | ProblemRequest) -> Problem:
         source = request.original_model_src

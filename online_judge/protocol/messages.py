@@ -26,16 +26,16 @@ from online_judge.protocol.findings import Fact, Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 
-Operation = Literal["evaluate", "sweep", "profile", "problem"]
+Operation = Literal["evaluate", "sweep", "profile", "problem", "baseline"]
 Whose = Literal["reference", "candidate", "tuning", "none"]
 Mode = Literal["shared", "exclusive", "memory", "timing_memory", "compiling", "stopped"]
 """How a device is held, see :meth:`online_judge.processes.gpu_lease.GpuLeases.take`."""
 
 
 class Job(Fact):
-    """What to do with a reference and, except for a ``problem``, with the candidate behind the socket."""
+    """What to do with a reference and, unless ``op`` says otherwise, with the candidate behind the socket."""
 
-    op: Operation
+    op: Operation  # ``problem`` and ``baseline`` need no candidate
     request: Annotated[ProblemRequest | EvaluationRequest, Field(union_mode="left_to_right")]
     seeds: str  # hex; the key of the problem's hidden seeds
     alone: bool  # whether the device runs no other job
@@ -67,6 +67,11 @@ class ProblemRuns(Fact):
     tensors: list[TensorFacts] = Field(default_factory=list)  # empty in a thorough report
 
 
+class BaselineTimed(Fact):
+    kind: Literal["baseline"] = "baseline"
+    ms: CleanMs | None  # None if somebody else used the GPU
+
+
 class CandidateGone(Fact):
     """The candidate process died or broke the protocol."""
 
@@ -94,7 +99,7 @@ class Released(Fact):
     kind: Literal["release"] = "release"
 
 
-Finding = EvaluationResult | Swept | ProfileResult | ProblemRuns | CandidateGone | Released
+Finding = EvaluationResult | Swept | ProfileResult | ProblemRuns | BaselineTimed | CandidateGone | Released
 Failure = NotEnoughMemory | Failed
 
 
@@ -140,7 +145,7 @@ def told(message: Mapping[str, Any], op: str) -> Answer | Clock:
     """Read an evaluator's message strictly; raises ValueError, also if it does not answer the ``op``."""
     found = _TOLD.validate_json(json.dumps(message), strict=True)
     if isinstance(found, Answer) and isinstance(found.result, Finding):
-        gone = isinstance(found.result, CandidateGone) and op not in ("problem", "release")
+        gone = isinstance(found.result, CandidateGone) and op not in ("problem", "baseline", "release")
         if found.result.kind != op and not gone:
             raise ValueError(f"{found.result.kind} does not answer {op}")
     return found

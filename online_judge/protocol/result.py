@@ -11,7 +11,7 @@ from adaexplore.core.profile import Profile
 from online_judge.protocol.endings import Ending, Passed
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.measurement import CleanMs, Timing
+from online_judge.protocol.measurement import Timing
 from online_judge.protocol.observations import Observation
 from online_judge.protocol.precision import Graded
 
@@ -38,7 +38,6 @@ class EvaluationResult(Fact):
     share: KernelShare | None = None  # of one call, if it was profiled
     passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
     timing: Timing | None = None  # None unless the candidate passed and was timed
-    clean_ms: CleanMs | None = None  # of the baseline without a candidate, if known
     tolerance: Tolerance | None = None  # the problem's own, which replaces the tier
 
     @model_validator(mode="after")

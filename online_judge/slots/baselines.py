@@ -6,6 +6,7 @@ import json
 import logging
 import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
 _MOST = 10_000
+_TRY_AGAIN_S = 600.0
+"""For so long it is not tried again to time a reference on a GPU that somebody else uses."""
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
@@ -75,6 +78,7 @@ class CleanTimes:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ms: OrderedDict[str, CleanMs] = OrderedDict()
+        self._tried: dict[str, float] = {}  # when a time could not be had
 
     @staticmethod
     def key(request: EvaluationRequest, workload: int = 0) -> str:
@@ -87,11 +91,19 @@ class CleanTimes:
         with self._lock:
             return self._ms.get(key)
 
+    def is_wanted(self, key: str) -> bool:
+        """Return True if a time is not known, and could be had when it was last measured or some time ago."""
+        with self._lock:
+            tried = self._tried.get(key, -math.inf)
+            return key not in self._ms and time.monotonic() - tried > _TRY_AGAIN_S
+
     def note(self, key: str, ms: CleanMs | None, *, replaces: bool = False) -> None:
         """Keep reported times if they are valid, and the first ones or ``replaces`` is True."""
-        if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
-            return
         with self._lock:
+            if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
+                self._tried[key] = time.monotonic()
+                return
+            self._tried.pop(key, None)
             self._ms[key] = ms if replaces else self._ms.get(key, ms)
             while len(self._ms) > _MOST:
                 self._ms.popitem(last=False)

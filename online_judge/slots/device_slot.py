@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
+from functools import partial
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.text.identity import text_digest
@@ -73,6 +74,7 @@ class _Query:
     recorded_ms: float | None = None
     sweep: SweepTerms | None = None
     workload: int = 0
+    workloads: int = 1  # of the problem, as far as known
     spent: Mapping[Whose, float] | None = None  # seconds used on earlier workloads
 
 
@@ -91,9 +93,9 @@ class _CandidateRun:
 
     @property
     def baseline_stays_slow(self) -> bool:
-        """Return True if the baseline was much slower after the timing than before any candidate."""
+        """Return True if a measured baseline counts and was much slower after the timing than before."""
         timing = self.found.timing if isinstance(self.found, EvaluationResult) else None
-        observations = () if timing is None else timing.observations
+        observations = () if timing is None or timing.recorded else timing.observations
         return any(isinstance(each, BaselineMoved) and each.stays_slow for each in observations)
 
 
@@ -148,7 +150,7 @@ class DeviceSlot:
             if not judged[-1].verdict.correct:
                 request = request.model_copy(update={"measure_performance": False})
             number = len(judged)
-            query = replace(query, request=request, workload=number, spent=self._spent)
+            query = replace(query, request=request, workload=number, workloads=len(known), spent=self._spent)
             try:
                 with _named(known[number]):
                     verdict, latest = self._evaluate(query)
@@ -171,8 +173,11 @@ class DeviceSlot:
         again = False
         while attempts.another():
             with attempts.attempt() as alone:
-                run = self._run_candidate(query, alone=alone, clean_again=again)
-                if run.baseline_stays_slow and query.recorded_ms is None and not again:
+                clean_ms, spent_s = self._clean_ms(query, alone=alone, again=again and alone)
+                run = self._run_candidate(query, alone=alone, clean_ms=clean_ms)
+                spent_s.update(self.stage_seconds)
+                self.stage_seconds = dict(spent_s)
+                if run.baseline_stays_slow and not again:
                     log.warning("a baseline stays slow after a candidate: the job is done again alone")
                     attempts.repeat_alone()
                     again = True
@@ -281,7 +286,40 @@ class DeviceSlot:
 
     def _check(self, query: _Query, *, alone: bool) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
         """Run the reference without a candidate; return the report and the workloads."""
-        evaluator = self._evaluators.of(_sources(query.request), query.cancelled)
+        found, workloads = self._without_candidate(query, alone=alone)
+        assert isinstance(found, messages.ProblemRuns)
+        return found, workloads
+
+    def _clean_ms(self, query: _Query, *, alone: bool, again: bool) -> tuple[CleanMs | None, Counter[str]]:
+        """Return the baseline's time with nobody else around, and the seconds by stage that it took.
+
+        It is measured if it is not known, or ``again``, by an evaluator that has had no candidate. Those of
+        later workloads are then measured as well, because the candidate comes next.
+        """
+        request, spent_s = query.request, Counter[str]()
+        assert isinstance(request, EvaluationRequest)
+        key = partial(CleanTimes.key, request)
+        if self.executes and request.measure_performance:
+            for number in range(query.workload, query.workload + 1 if again else query.workloads):
+                if not (again or self._known.is_wanted(key(number))):
+                    continue
+                asked = replace(query, op="baseline", workload=number)
+                try:
+                    found, _ = self._without_candidate(asked, alone=alone, untouched=True)
+                except ProblemError:
+                    if number == query.workload:
+                        raise
+                    break  # its own turn comes
+                assert isinstance(found, messages.BaselineTimed)
+                self._known.note(key(number), found.ms, replaces=again)
+                spent_s.update(self.stage_seconds)
+        return self._known.get(key(query.workload)), spent_s
+
+    def _without_candidate(
+        self, query: _Query, *, alone: bool, untouched: bool = False
+    ) -> tuple[messages.Finding, tuple[Workload, ...]]:
+        """Have an evaluator do a job without a candidate; also return the workloads."""
+        evaluator = self._evaluators.of(_sources(query.request), query.cancelled, untouched=untouched)
         try:
             answer = self._converse(evaluator, query, self._job(query, alone=alone))
         except Cancelled:
@@ -291,9 +329,7 @@ class DeviceSlot:
             evaluator.end()
             raise ProcessLost("reference", error.stage) from error
         evaluator.rest()
-        found = self._finding(answer, evaluator)
-        assert isinstance(found, messages.ProblemRuns)
-        return found, answer.workloads
+        return self._finding(answer, evaluator), answer.workloads
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
         """If an evaluator died outside of the candidate's time, run the reference once alone."""
@@ -303,19 +339,11 @@ class DeviceSlot:
             check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
             self._look(check, count=1)
 
-    def _run_candidate(self, query: _Query, *, alone: bool, clean_again: bool = False) -> _CandidateRun:
-        """Run the candidate in a fresh process with the evaluator; on return that process is gone.
-
-        The baseline's clean time is measured if it is not known, or ``clean_again``, by an evaluator that no
-        candidate can have slowed.
-        """
+    def _run_candidate(self, query: _Query, *, alone: bool, clean_ms: CleanMs | None = None) -> _CandidateRun:
+        """Run the candidate in a fresh process with the evaluator; on return that process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
-        clean = CleanTimes.key(request, query.workload)
-        clean_ms = None if clean_again else self._known.get(clean)
-        timed = self.executes and request.measure_performance and query.op == "evaluate"
-        untouched = timed and clean_ms is None
-        evaluator = self._evaluators.of(_sources(request), query.cancelled, untouched=untouched)
+        evaluator = self._evaluators.of(_sources(request), query.cancelled)
         evaluator.touched = True
         build_dir = None
         if request.hidden_workloads is None:  # a candidate could leave hidden inputs there
@@ -348,8 +376,6 @@ class DeviceSlot:
         if late is not None and isinstance(late.result, EvaluationResult) and late.result.timing is not None:
             answer, timed_out = late, None  # only the call without kernels was left, which may fail
         found = None if answer is None else self._finding(answer, evaluator)
-        if isinstance(found, EvaluationResult):
-            self._known.note(clean, found.clean_ms, replaces=clean_again and alone)
         known = next((each.workloads for each in (answer, late) if each is not None), ())
         run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known)
         if run.baseline_stays_slow:

@@ -13,10 +13,11 @@ from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
 from online_judge.processes.gpu_lease import GpuLeases
+from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import Passed, ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
-from online_judge.protocol.messages import Answer, CandidateGone, Job, ProblemRuns
+from online_judge.protocol.messages import Answer, BaselineTimed, CandidateGone, Failed, Job, ProblemRuns
 from online_judge.protocol.observations import BaselineMoved
 from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
@@ -27,6 +28,7 @@ from online_judge.slots.device_slot import DeviceSlot
 from .test_assemble import result, timing
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", measure_performance=True)
+GONE = CandidateGone(stage=Stage.FORWARD, why="")
 KNOWN = tuple(Workload(name=name, weight=1.0, inputs="float32[8]") for name in "abc")
 
 
@@ -78,76 +80,146 @@ def test_reference_failure_on_later_workload_is_an_error(monkeypatch: pytest.Mon
 
 
 class Timed:
-    """A slot of a GPU whose evaluators measure the given times of one baseline: before, after, clean."""
+    """A slot of a GPU; its evaluators give the ``results``, one after the other.
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, leases: GpuLeases, *times: tuple[float, ...]) -> None:
-        self.left = list(times)
-        self.jobs: list[Job] = []
+    They are times of the baseline alone, ``(before, after)`` those of an evaluation, or findings.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
+        self.results: list[Any] = []
+        self.asked: list[tuple[Any, ...]] = []
         self.known = CleanTimes()
         candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
-        candidates.take.return_value.end.return_value = ProcessEnd("", "with exit code 0", "")
+        candidates.take.return_value.end.return_value = ProcessEnd("", "by signal 9", "", died=True)
         forks = Mock(**{"around.return_value": None, "generation": 1})
         settings = Settings.from_environment({})
         self.slot = DeviceSlot(forks, device, settings, leases, candidates, Mock(), self.known)
         self.evaluators = Mock()
+        self.evaluator = self.evaluators.of.return_value
         monkeypatch.setattr(self.slot, "_evaluators", self.evaluators)
         monkeypatch.setattr(self.slot, "_converse", self.answer)
 
-    def answer(self, evaluator: Any, query: Any, job: Job, candidate: Any) -> Answer:
-        self.jobs.append(job)
-        clean_ms, after_ms = self.left.pop(0)
-        slow = after_ms > 1.15 * clean_ms
-        moved = BaselineMoved(
-            gpu_ms=after_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=clean_ms, stays_slow=slow
-        )
-        numbers = timing(speedup=clean_ms, observations=(moved,))
-        return Answer(result=result(timing=numbers, clean_ms=CleanMs(clean_ms, clean_ms)))
+    def answer(self, evaluator: Any, query: Any, job: Job, candidate: Any = None) -> Answer:
+        """Note what is asked: operation, workload, clean time, "untouched" and "alone" where it is so."""
+        assert (candidate is None) == (job.op == "baseline")
+        untouched = self.evaluators.of.call_args.kwargs.get("untouched", False)
+        clean_ms = None if job.clean_ms is None else job.clean_ms.gpu
+        details = ["untouched"] * untouched + ["alone"] * job.alone
+        self.asked.append((job.op, job.workload, clean_ms, *details))
+        found = self.results.pop(0)
+        if isinstance(found, float):
+            found = BaselineTimed(ms=CleanMs(found, found))
+        elif isinstance(found, tuple):
+            slow = found[1] > 1.15 * found[0]
+            moved = BaselineMoved(
+                gpu_ms=1.0, clean_ms=1.0, after_ms=found[1], counted_ms=1.0, stays_slow=slow
+            )
+            recorded = job.recorded_ms is not None
+            numbers = timing(speedup=found[0], recorded=recorded, observations=(moved,))
+            found = result(timing=numbers)
+        return Answer(result=found, workloads=KNOWN[: self.workloads])
 
-    def evaluate(self, recorded_ms: float | None = None) -> Verdict:
-        return self.slot.evaluate(REQUEST, recorded_ms, threading.Event())
+    workloads = 0
 
-    @property
-    def asked(self) -> list[tuple[bool, CleanMs | None, bool]]:
-        """Of each attempt: alone, the clean time it was told, whether its evaluator had no candidate."""
-        fresh = [call.kwargs["untouched"] for call in self.evaluators.of.call_args_list]
-        return [(job.alone, job.clean_ms, each) for job, each in zip(self.jobs, fresh, strict=True)]
+    def evaluate(self, recorded_ms: float | None = None, **fields: Any) -> Verdict:
+        return self.slot.evaluate(REQUEST.model_copy(update=fields), recorded_ms, threading.Event())
 
 
 @pytest.fixture
-def leases(tmp_path: Path) -> GpuLeases:
-    return GpuLeases(tmp_path / "lock")
+def timed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Timed:
+    return Timed(monkeypatch, GpuLeases(tmp_path / "lock"))
 
 
-def test_baseline_that_stays_slow_is_timed_again_alone(
-    monkeypatch: pytest.MonkeyPatch, leases: GpuLeases
-) -> None:
-    timed = Timed(monkeypatch, leases, (1.0, 1.0), (1.0, 9.0), (2.0, 2.0), (2.0, 2.0))
-    assert [timed.evaluate().speedup for _ in range(3)] == [1.0, 2.0, 2.0]
-    once, now = CleanMs(1.0, 1.0), CleanMs(2.0, 2.0)
-    assert timed.asked == [
-        (False, None, True),
-        (False, once, False),
-        (True, None, True),  # the second job again
-        (False, now, False),
+def test_clean_time_is_measured_once_before_a_candidate(timed: Timed) -> None:
+    timed.results = [1.0, GONE, GONE, (1.0, 1.0)]
+    assert [timed.evaluate().status for _ in range(2)] == [Status.CRASH, Status.PASSED]
+    first = [("baseline", 0, None, "untouched"), ("evaluate", 0, 1.0), ("evaluate", 0, 1.0)]
+    assert timed.asked == [*first, ("evaluate", 0, 1.0)]
+    assert timed.evaluator.touched is True
+
+
+@pytest.mark.parametrize("op", ["checked", "profile", "sweep"])
+def test_only_a_timing_needs_a_clean_time(timed: Timed, op: str) -> None:
+    if op == "checked":
+        timed.results = [result()]
+        timed.evaluate(measure_performance=False)
+    elif op == "profile":
+        timed.results = [ProfileResult(ending=Passed())]
+        timed.slot.profile(REQUEST, threading.Event())
+    else:
+        timed.results = [Swept()]
+        timed.slot.sweep(REQUEST, SweepTerms(10.0, (3,)), threading.Event())
+    assert timed.asked == [("evaluate" if op == "checked" else op, 0, None)]
+
+
+def test_gpu_in_use_is_not_asked_each_time(timed: Timed) -> None:
+    timed.results = [BaselineTimed(ms=None), (1.0, 1.0), (1.0, 1.0)]
+    assert [timed.evaluate().status for _ in range(2)] == [Status.PASSED] * 2
+    assert timed.asked[1:] == [("evaluate", 0, None)] * 2
+
+
+def test_baseline_that_stays_slow_is_timed_again_alone(timed: Timed) -> None:
+    timed.results = [1.0, (1.0, 9.0), 2.0, (2.0, 2.0), (2.0, 2.0)]
+    assert [timed.evaluate().speedup for _ in range(2)] == [2.0, 2.0]
+    assert timed.asked[1:] == [
+        ("evaluate", 0, 1.0),
+        ("baseline", 0, None, "untouched", "alone"),
+        ("evaluate", 0, 2.0, "alone"),
+        ("evaluate", 0, 2.0),
     ]
-    assert timed.evaluators.of.return_value.end.call_count == 1
+    assert timed.evaluator.end.call_count == 1
 
 
-def test_baseline_slowed_twice_counts_as_before(monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
-    timed = Timed(monkeypatch, leases, (1.0, 9.0), (1.1, 9.0))
+def test_baseline_slowed_twice_counts_as_before(timed: Timed) -> None:
+    timed.results = [1.0, (1.0, 9.0), 1.1, (1.1, 9.0)]
     assert timed.evaluate().speedup == 1.1
-    assert timed.left == []
-    assert timed.evaluators.of.return_value.end.call_count == 2
+    assert timed.evaluator.end.call_count == 2
 
 
-def test_recorded_baseline_may_stay_slow(monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
-    timed = Timed(monkeypatch, leases, (1.0, 9.0))
-    timed.evaluate(recorded_ms=3.0)
-    assert len(timed.jobs) == 1
+def test_lost_repetition_measures_nothing_beside_others(timed: Timed) -> None:
+    """A candidate may end itself where it finds itself alone."""
+    timed.results = [1.0, (1.0, 9.0), 1.1, GONE, (1.1, 9.0)]
+    assert timed.evaluate().speedup == 1.1
+    assert timed.asked[-2:] == [("evaluate", 0, 1.1, "alone"), ("evaluate", 0, 1.1)]
+
+
+def test_known_time_stays_if_no_other_can_be_had(timed: Timed) -> None:
+    timed.results = [1.0, (1.0, 9.0), BaselineTimed(ms=None), (1.0, 9.0)]
+    assert timed.evaluate().speedup == 1.0
+    assert timed.asked[-1] == ("evaluate", 0, 1.0, "alone")
+
+
+def test_recorded_baseline_may_stay_slow(timed: Timed) -> None:
+    timed.results = [1.0, (1.0, 9.0)]
+    assert timed.evaluate(recorded_ms=3.0).status is Status.PASSED
+    assert timed.evaluator.end.call_count == 0
+
+
+def test_clean_times_of_later_workloads_are_measured_together(timed: Timed) -> None:
+    timed.workloads = 3
+    timed.results = [1.0, (1.0, 1.0), 2.0, 3.0, (2.0, 2.0), (3.0, 3.0)]
+    assert timed.evaluate().correct
+    assert timed.asked == [
+        ("baseline", 0, None, "untouched"),
+        ("evaluate", 0, 1.0),
+        ("baseline", 1, None, "untouched"),
+        ("baseline", 2, None, "untouched"),
+        ("evaluate", 1, 2.0),
+        ("evaluate", 2, 3.0),
+    ]
+
+
+def test_later_baseline_that_fails_waits_for_its_turn(timed: Timed) -> None:
+    timed.workloads = 3
+    failed = Failed(kind="reference_failed", reason="too slow", broken=False)
+    timed.results = [1.0, (1.0, 1.0), 2.0, failed, (2.0, 2.0), failed]
+    with pytest.raises(ProblemError, match="too slow"):
+        timed.evaluate()
+    assert timed.asked[-2:] == [("evaluate", 1, 2.0), ("baseline", 2, None, "untouched")]
 
 
 def test_profile_is_retried_after_a_process_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = iter([CandidateGone(stage=Stage.FORWARD, why=""), ProfileResult(ending=Passed())])
+    results = iter([GONE, ProfileResult(ending=Passed())])
     candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
     candidates.take.return_value.end.return_value = ProcessEnd("", "by signal 9", "", died=True)
     forks = Mock(**{"around.return_value": None})

@@ -153,7 +153,7 @@ def test_invalid_message_breaks_the_conversation(evaluator: Evaluator, said: byt
         '{"kind": "profile", "ending": {"kind": "passed"}}',
         '{"kind": "reference_failed", "reason": 3, "broken": false}',
         '{"kind": "evaluate", "ending": {"kind": "fast"}}',
-        '{"kind": "evaluate", "ending": {"kind": "passed"}, "clean_ms": "1.5"}',
+        '{"kind": "evaluate", "ending": {"kind": "passed"}, "trials_passed": "1.5"}',
         '{"kind": "candidate_gone", "stage": "load", "why": ""}, "more": 1',
     ],
 )

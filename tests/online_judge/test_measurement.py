@@ -22,7 +22,7 @@ from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import Outcome, Side
 from online_judge.evaluator.timing.measurement import measured
 from online_judge.protocol.kernels import KernelShare
-from online_judge.protocol.measurement import CleanMs, GpuState, Timing
+from online_judge.protocol.measurement import GpuState, Timing
 from online_judge.protocol.observations import Observation, TimedOutputWrong
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.verdict import runtime
@@ -121,12 +121,11 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         **changes: Any,
     ) -> Measured:
         request = EvaluationRequest(measure_performance=True, tier=tier)
-        if clean_ms is not None:
-            problem.clean_ms[request.baseline] = CleanMs(clean_ms, clean_ms)
         if cost is not None:
             problem.price = cost
         options: dict[str, Any] = {
             "recorded_ms": None,
+            "clean_ms": clean_ms,
             "extra_ms": 0.0,
             "states": (None, None),
             "hardware": FACTS["hardware"],

@@ -38,6 +38,7 @@ def sent(message: Any) -> Any:
             build_dir="/b",
             **KNOWN,
         ),
+        Job(op="baseline", request=ASKED, **KNOWN),
         Job(op="profile", request=ASKED, **KNOWN),
         Job(op="sweep", request=ASKED, sweep=SweepTerms(10.0, (3, 5), careful=True), **KNOWN),
         Job(op="problem", request=ProblemRequest(original_model_src=SURROGATE, thorough=True), **KNOWN),
@@ -66,9 +67,11 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("op", "result"),
     [
-        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=CleanMs(0.5, 0.6))),
+        ("evaluate", EvaluationResult(ending=Passed())),
         ("profile", ProfileResult(ending=Passed())),
         ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
+        ("baseline", messages.BaselineTimed(ms=CleanMs(0.5, 0.6))),
+        ("baseline", messages.BaselineTimed(ms=None)),
         ("problem", messages.ProblemRuns()),
         (
             "problem",

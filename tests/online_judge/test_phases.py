@@ -11,10 +11,11 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.evaluator import evaluation as evaluation_module
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.reference import ReferenceFailed, Seeds
+from online_judge.evaluator.timing import clean_time
+from online_judge.evaluator.timing.clean_time import CleanTiming
 from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.measurement import CleanMs
 
@@ -58,12 +59,6 @@ class Phased(Evaluation):
     events: Events
     fails = False
 
-    def _compile_baseline(self) -> None:
-        self.events.append("compile")
-
-    def _measure_clean(self) -> None:
-        self.events.append("baseline")
-
     def _load(self) -> bool:
         self.events.append("tune")
         return False
@@ -95,11 +90,15 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         cuda=True, tolerance=None, shapes_vary=False, is_compiled=lambda kind: kind == "eager"
     )
     sizes = {"call_bytes": CALL, "kept_bytes": KEPT, "timed_bytes": CALL}
-    problem: Any = SimpleNamespace(reference=reference, clean_ms={}, **sizes)
-    job: Any = SimpleNamespace(
-        request=EvaluationRequest(measure_performance=True, custom_model_src="x"), name="job", alone=False
-    )
     events = Events()
+    timed_call = lambda kind: events.append(f"prepare {kind}")  # noqa: E731
+    problem: Any = SimpleNamespace(reference=reference, timed_call=timed_call, **sizes)
+    job: Any = SimpleNamespace(
+        request=EvaluationRequest(measure_performance=True, custom_model_src="x"),
+        name="job",
+        alone=False,
+        clean_ms=CleanMs(1.0, 1.0),
+    )
     dialogue = SimpleNamespace(clock=lambda whose, stage: events.clocks.append(whose))
     parts: Any = (dialogue, problem, job, SimpleNamespace(), events, SimpleNamespace)
     made = Phased(*parts)
@@ -110,39 +109,29 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
 def test_each_phase_holds_the_memory_that_it_needs(evaluation: Phased) -> None:
     evaluation.run()
     assert evaluation.events == [
-        "take 24 GB", "baseline", "return 24 GB",  # 12 and four calls' inputs and outputs, less a tenth
         "take 12 GB", "tune", "return 12 GB",
         "take 22 GB", "take shared", "check", "return shared", "return 22 GB",
-        "take 24 GB", "time", "take shared", "without kernels", "return shared",
+        "take 24 GB", "time",  # 12 and four calls' inputs and outputs, less a tenth
+        "take shared", "without kernels", "return shared",
     ]  # fmt: skip
     evaluation.events.clear()
     evaluation._kept.close()  # the candidate process is gone
     assert evaluation.events == ["return 24 GB"]
 
 
-def test_a_baseline_is_timed_alone_once(evaluation: Phased) -> None:
-    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0)}
-    evaluation.run()
-    assert evaluation.events[:3] == ["take 12 GB", "tune", "return 12 GB"]
-
-
 def test_small_timing_takes_only_its_share(evaluation: Phased) -> None:
     evaluation._problem.timed_bytes = 2 * GB
     evaluation.run()
-    assert evaluation.events[:2] == ["take 12 GB", "baseline"]
+    assert evaluation.events[evaluation.events.index("time") - 1] == "take 12 GB"
 
 
 def test_compiling_has_memory_of_its_own(evaluation: Phased) -> None:
     evaluation._request = evaluation._request.model_copy(update={"baseline": "compile"})
     evaluation.run()
     assert evaluation.events[:6] == [
-        "take 12 GB", "compile", "return 12 GB",
-        "take 24 GB", "baseline", "return 24 GB",
+        "take 12 GB", "take shared", "prepare compile", "return shared", "return 12 GB",
+        "take 12 GB",
     ]  # fmt: skip
-    evaluation.events.clear()
-    evaluation._problem.clean_ms = {"compile": CleanMs(1.0, 1.0)}  # measured by another process
-    evaluation.run()
-    assert evaluation.events[:4] == ["take 12 GB", "compile", "return 12 GB", "take 12 GB"]
 
 
 def test_failed_checks_return_their_memory(evaluation: Phased) -> None:
@@ -168,38 +157,45 @@ def test_job_alone_waits_for_no_memory(evaluation: Phased) -> None:
 def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
     evaluation._problem.call_bytes = 60 * GB
     evaluation.run()
-    assert evaluation.events.count("take 48 GB") == 4
+    assert evaluation.events.count("take 48 GB") == 3
 
 
-def prepare_clean(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> CleanTiming:
     events, reference = evaluation.events, evaluation._reference
     setup = SimpleNamespace(fastest_ms=0.5, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
-    monkeypatch.setattr(evaluation_module, "TimingSetup", lambda *args, **kwargs: setup)
-    reference.seeds, reference.begin = Seeds(b"key"), lambda name: None
+    monkeypatch.setattr(clean_time, "TimingSetup", lambda *args, **kwargs: setup)
+    reference.seeds = Seeds(b"key")
     reference.inputs = reference.outputs = lambda *names: SimpleNamespace(leaves=())
-    evaluation._problem.timed_call = lambda kind: events.append("call")
-
-
-def test_compiling_holds_no_memory_for_timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> None:
-    prepare_clean(evaluation, monkeypatch)
-    Evaluation._compile_baseline(evaluation)
-    Evaluation._measure_clean(evaluation)
-    assert evaluation.events == [
-        "take shared", "call", "return shared",
-        "take timing memory", "take shared", "call", "return shared",
-        "take exclusive", "time", "return exclusive", "return timing memory",
-    ]  # fmt: skip
-    assert evaluation._problem.clean_ms == {}
+    parts: Any = (evaluation._clock, evaluation._problem, evaluation._job, events, SimpleNamespace)
+    return CleanTiming(*parts)
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_clean_time_is_kept_if_quiet(
-    evaluation: Phased, monkeypatch: pytest.MonkeyPatch, quiet: bool
-) -> None:
-    prepare_clean(evaluation, monkeypatch)
+def test_clean_time_counts_if_it_was_quiet(evaluation: Phased, timing: CleanTiming, quiet: bool) -> None:
     evaluation.events.quiet = quiet
-    Evaluation._measure_clean(evaluation)
-    assert evaluation._problem.clean_ms == ({"eager": (1.0, 0.5)} if quiet else {})
+    assert timing.run().ms == ((1.0, 0.5) if quiet else None)
+    assert evaluation.events == [
+        "take 24 GB", "take timing memory", "take shared", "prepare eager", "return shared",
+        "take exclusive", "time", "return exclusive", "return timing memory", "return 24 GB",
+    ]  # fmt: skip
+
+
+def test_compiling_holds_no_memory_for_timing(evaluation: Phased, timing: CleanTiming) -> None:
+    timing._request = timing._request.model_copy(update={"baseline": "compile"})
+    timing.run()
+    assert evaluation.events[:7] == [
+        "take 12 GB", "take shared", "prepare compile", "return shared", "return 12 GB",
+        "take 24 GB", "take timing memory",
+    ]  # fmt: skip
+
+
+def test_clean_time_alone_waits_for_no_memory(evaluation: Phased, timing: CleanTiming) -> None:
+    evaluation._job.alone = True
+    timing.run()
+    assert not any("GB" in event for event in evaluation.events)
+    assert evaluation.events[:2] == ["take timing memory", "take exclusive"]
+    assert evaluation.events[-2:] == ["return exclusive", "return timing memory"]
 
 
 def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
@@ -212,7 +208,7 @@ def test_first_call_of_a_problem_has_memory(evaluation: Phased) -> None:
     evaluation.run()
     assert evaluation.events[:7] == [
         "take 19 GB", "take shared", "measure", "return shared", "return 19 GB",
-        "take 24 GB", "baseline",
+        "take 12 GB", "tune",
     ]  # fmt: skip
 
 
@@ -233,7 +229,6 @@ def test_slow_baseline_is_timed_alone(evaluation: Phased, times: list[float], al
 
 def timed_after_drift(evaluation: Phased, alone_ms: Any, *, quiet: bool = True, gpu_ms: float = 10.0) -> Any:
     """Return what times a baseline again that took 1 ms before and ``gpu_ms`` beside the candidate."""
-    evaluation._problem.clean_ms = {"eager": CleanMs(1.0, 1.0)}
     outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=gpu_ms), flushes=1)
     return SimpleNamespace(alone_ms=alone_ms), outcome, SimpleNamespace(wait_for_quiet=lambda: quiet)
 

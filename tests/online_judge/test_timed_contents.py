@@ -197,9 +197,13 @@ def test_only_needed_structure_gets_a_second_timing(
     reference = SimpleNamespace(
         cuda=True, tolerance=None, stochastic=False, seeds=SimpleNamespace(of=lambda *names: 1)
     )
-    problem = SimpleNamespace(reference=reference, clean_ms={}, unwritten=tuple, timed_call=nothing)
+    problem = SimpleNamespace(reference=reference, unwritten=tuple, timed_call=nothing)
     job = SimpleNamespace(
-        request=EvaluationRequest(measure_performance=True), name="job", recorded_ms=None, hardware=""
+        request=EvaluationRequest(measure_performance=True),
+        name="job",
+        recorded_ms=None,
+        clean_ms=None,
+        hardware="",
     )
     spec = SimpleNamespace(visible_devices="0", timing_cores=())
     parts: Any = (SimpleNamespace(clock=nothing), problem, job, spec, leases, nothing)

@@ -32,15 +32,16 @@ def measured(
     request: EvaluationRequest,
     *,
     recorded_ms: float | None,
+    clean_ms: float | None,
     extra_ms: float,
     states: tuple[GpuState | None, GpuState | None],
     hardware: str,
 ) -> Timing:
     """Return the numbers of an interleaved timing, and observations about them.
 
-    ``hold`` is its exclusive use of the device, ``recorded_ms`` replaces the measured baseline, ``extra_ms``
-    is how much longer it takes to copy one call's outputs than the reference's, and ``states`` are those of
-    the GPU before and after.
+    ``hold`` is its exclusive use of the device, ``recorded_ms`` replaces the measured baseline, ``clean_ms``
+    is the baseline's time with nobody else around, ``extra_ms`` is how much longer it takes to copy one
+    call's outputs than the reference's, and ``states`` are those of the GPU before and after.
     """
     candidate, reference = outcome.candidate, outcome.reference
     observations = list(outcome.observations)
@@ -51,8 +52,6 @@ def measured(
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
     score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
-    clean = problem.clean_ms.get(request.baseline)
-    clean_ms = None if clean is None else clean.gpu
     baseline_ms = _baseline(outcome, clean_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms

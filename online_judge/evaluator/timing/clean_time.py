@@ -1,0 +1,46 @@
+"""Time a baseline with nobody else around, in an evaluator that has had no candidate."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+
+from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
+from online_judge.evaluator.reference import enough_memory
+from online_judge.evaluator.timing.setup import TimingSetup, without_data
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.messages import BaselineTimed
+
+_TRIAL = "facts"
+
+
+class CleanTiming(ReferenceJob):
+    """Times one baseline."""
+
+    def run(self) -> BaselineTimed:
+        """Return its time, if nobody else used the GPU.
+
+        Raises:
+            ReferenceFailed: the reference fails; NotEnoughMemory if that is the reason.
+        """
+        with ExitStack() as kept, self._hold_if_alone(kept), enough_memory("its inputs and outputs"):
+            self._compile_baseline()
+            with self._memory(CALLS_OF_TIMING, timed=True):
+                return BaselineTimed(ms=self._clean_ms())
+
+    def _clean_ms(self) -> CleanMs | None:
+        reference = self._reference
+        rng = random.Random(reference.seeds.of("clean"))
+        self._clock("none", "")
+        with self._leases.timing_memory(), ExitStack() as kept:
+            with self._holding(exclusive=False):
+                self._clock("reference", Stage.TIMING.value)
+                call = self._problem.timed_call(self._request.baseline)
+                expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
+                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
+                kept.callback(setup.free)
+            with self._holding(exclusive=True) as hold:
+                self._clock("reference", Stage.TIMING.value)
+                ms = setup.alone_ms()
+        return CleanMs(ms, setup.fastest_ms) if hold.quiet else None
