@@ -183,7 +183,7 @@ def test_lost_repetition_measures_nothing_beside_others(timed: Timed) -> None:
     assert timed.asked[-2:] == [("evaluate", 0, 1.1, "alone"), ("evaluate", 0, 1.1)]
 
 
-def test_known_time_stays_if_no_other_can_be_had(timed: Timed) -> None:
+def test_known_time_stays_without_another(timed: Timed) -> None:
     timed.results = [1.0, (1.0, 9.0), BaselineTimed(ms=None), (1.0, 9.0)]
     assert timed.evaluate().speedup == 1.0
     assert timed.asked[-1] == ("evaluate", 0, 1.0, "alone")
