@@ -15,7 +15,7 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
-from online_judge.evaluator.job import CALLS_OF_CHECKS, CALLS_OF_TIMING, CALLS_OF_TUNING, CandidateJob
+from online_judge.evaluator.job import CALLS_OF_CHECKS, CALLS_OF_TIMING, CALLS_OF_TUNING, RACE, CandidateJob
 from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
@@ -250,7 +250,7 @@ class Evaluation(CandidateJob):
         self._dialogue.clock("none", "")
         self._kept.enter_context(self._leases.timing_memory())
         device = self._spec.visible_devices
-        name = self._name("race")  # part of the seeds
+        name = self._name(RACE)  # part of the seeds
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)

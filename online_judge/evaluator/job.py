@@ -25,6 +25,8 @@ from online_judge.sandbox.process_spec import ProcessSpec
 CALLS_OF_TUNING = 2
 CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
 CALLS_OF_TIMING = 2
+RACE = "race"
+"""Name of what is timed. With the inputs of the same job, because the time may depend on them."""
 _UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
@@ -51,8 +53,13 @@ class ReferenceJob:
         self._leases = leases
         self._stopwatch = stopwatch
         self._request = job.request
+        self._job_name = job.name + text_digest(self._request.custom_model_src)[:16]
         self._reference = problem.reference
         self._cuda = self._reference.cuda
+
+    def _name(self, trial: str | int) -> str:
+        """Name of a call, which decides its hidden inputs and its seed."""
+        return f"{self._job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device within the block; waiting for it is nobody's time."""
@@ -110,7 +117,6 @@ class CandidateJob(ReferenceJob):
         super().__init__(dialogue.clock, problem, job, leases, stopwatch)
         self._dialogue = dialogue
         self._spec = spec
-        self._job_name = job.name + text_digest(self._request.custom_model_src)[:16]
         self._tolerance = self._reference.tolerance or self._request.tolerance
         self._kept = ExitStack()  # gives back what has to outlive the candidate process
         guard = partial(self._holding, exclusive=False)
@@ -120,10 +126,6 @@ class CandidateJob(ReferenceJob):
         """Give back the memory shared with the candidate process, which must be gone."""
         self._trials.free()
         self._kept.close()
-
-    def _name(self, trial: str | int) -> str:
-        """Name of a call, which decides its hidden inputs and its seed."""
-        return f"{self._job_name}:{trial}"
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own."""

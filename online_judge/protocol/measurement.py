@@ -99,6 +99,7 @@ class Timing(Fact):
     baseline_gpu_ms: float  # median of the baseline by events
     baseline_e2e_ms: float  # of the baseline on the wall
     baseline_clean_ms: float | None  # before any candidate was loaded; None: not measured
+    baseline_stays_slow: bool  # it was much slower after the timing than that
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device

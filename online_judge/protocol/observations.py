@@ -151,7 +151,6 @@ class BaselineMoved(Fact):
     gpu_ms: float  # beside the candidate
     clean_ms: float  # before any candidate was loaded
     after_ms: float | None  # after the timing, with the candidate stopped; None if not measured
-    stays_slow: bool = False  # it was much slower after the timing than before
     counted_ms: float  # the time that counts
 
 

@@ -101,6 +101,8 @@ class CleanTimes:
         """Keep reported times if they are valid, and the first ones or ``replaces`` is True."""
         with self._lock:
             if ms is None or not all(math.isfinite(each) and each > 0 for each in ms):
+                if len(self._tried) >= _MOST:
+                    self._tried.clear()
                 self._tried[key] = time.monotonic()
                 return
             self._tried.pop(key, None)

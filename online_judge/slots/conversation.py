@@ -126,6 +126,10 @@ class ProcessLost(Lost):
         self.stage = stage
 
 
+class ReferenceLost(ProcessLost):
+    """The process died although there was no candidate."""
+
+
 class ContextLost(Lost):
     """The evaluator's CUDA context is broken; ``final`` is raised if this happens again."""
 

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
-from functools import partial
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.text.identity import text_digest
@@ -35,7 +34,6 @@ from online_judge.protocol.endings import ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, Job, Operation, Whose
-from online_judge.protocol.observations import BaselineMoved
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -46,6 +44,7 @@ from online_judge.slots.conversation import (
     ContextLost,
     Lost,
     ProcessLost,
+    ReferenceLost,
     ReferenceTimeout,
     TimeLimits,
     converse,
@@ -58,6 +57,7 @@ from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
+_DIES_ALONE = "the process that ran the reference died twice, also without a candidate"
 _OF_REFERENCE = ("reference", "none")  # an evaluator runs only the judge's and the problem's code
 
 Request = EvaluationRequest | ProblemRequest
@@ -74,8 +74,9 @@ class _Query:
     recorded_ms: float | None = None
     sweep: SweepTerms | None = None
     workload: int = 0
-    workloads: int = 1  # of the problem, as far as known
-    spent: Mapping[Whose, float] | None = None  # seconds used on earlier workloads
+    spent: Mapping[Whose, float] | None = None  # seconds used so far
+    name: str = ""  # of this attempt, part of the names of the hidden inputs
+    clean_ms: CleanMs | None = None  # the baseline's time with nobody else around, if known
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,7 @@ class _CandidateRun:
     def baseline_stays_slow(self) -> bool:
         """Return True if a measured baseline counts and was much slower after the timing than before."""
         timing = self.found.timing if isinstance(self.found, EvaluationResult) else None
-        observations = () if timing is None or timing.recorded else timing.observations
-        return any(isinstance(each, BaselineMoved) and each.stays_slow for each in observations)
+        return timing is not None and timing.baseline_stays_slow and not timing.recorded
 
 
 @dataclass(eq=False)
@@ -150,7 +150,7 @@ class DeviceSlot:
             if not judged[-1].verdict.correct:
                 request = request.model_copy(update={"measure_performance": False})
             number = len(judged)
-            query = replace(query, request=request, workload=number, workloads=len(known), spent=self._spent)
+            query = replace(query, request=request, workload=number, spent=self._spent)
             try:
                 with _named(known[number]):
                     verdict, latest = self._evaluate(query)
@@ -166,32 +166,44 @@ class DeviceSlot:
         return assemble.with_seconds(verdict, spent_s) if self.executes else verdict
 
     def _evaluate(self, query: _Query) -> tuple[Verdict, tuple[Workload, ...]]:
-        """Judge a candidate on one workload; also return the problem's workloads if it has several."""
+        """Judge a candidate on one workload; also return the problem's workloads if it has several.
+
+        If its baseline stays slow, it is judged once more, alone on the device. If that fails, the first run
+        counts.
+        """
         request = query.request
         assert isinstance(request, EvaluationRequest)
         attempts = self._attempts(query)
-        again = False
-        while attempts.another():
-            with attempts.attempt() as alone:
-                clean_ms, spent_s = self._clean_ms(query, alone=alone, again=again and alone)
-                run = self._run_candidate(query, alone=alone, clean_ms=clean_ms)
-                spent_s.update(self.stage_seconds)
-                self.stage_seconds = dict(spent_s)
-                if run.baseline_stays_slow and not again:
-                    log.warning("a baseline stays slow after a candidate: the job is done again alone")
-                    attempts.repeat_alone()
-                    again = True
-                    continue
-                verdict = self._verdict(run, query.limit_s, request)
-                if memory_errors.explains(verdict):  # even alone: the candidate is at fault
-                    self._leases.forget(request.original_model_src)
-                if run.was_killed and attempts.are_left:
-                    log.warning("a process died from a signal: the job is tried again")
-                    continue
-                if self.executes:  # without times, equal requests must give equal verdicts
-                    verdict = assemble.with_seconds(verdict, self.stage_seconds)
-                return verdict, run.workloads
-        self._require_harmless_reference(query, attempts.lost)
+        slowed: tuple[_CandidateRun, Mapping[str, float]] | None = None
+        try:
+            while attempts.another():
+                with attempts.attempt() as alone:
+                    again = alone and slowed is not None
+                    asked, seconds = self._with_clean_ms(query, alone=alone, again=again)
+                    if asked is None:
+                        attempts.repeat_alone()
+                        continue
+                    run = self._run_candidate(asked, alone=alone)
+                    seconds.update(self.stage_seconds)
+                    self.stage_seconds = dict(seconds)
+                    if run.baseline_stays_slow and slowed is None:
+                        log.warning("a baseline stays slow after a candidate: the job is done again alone")
+                        slowed = run, self.stage_seconds
+                        attempts.repeat_alone()
+                        continue
+                    if run.was_killed and attempts.are_left:
+                        log.warning("a process died from a signal: the job is tried again")
+                        continue
+                    return self._verdict(run, query, self.stage_seconds), run.workloads
+            if slowed is None:
+                self._require_harmless_reference(query, attempts.lost)
+        except (ProblemError, EvaluatorFailed) as error:
+            if slowed is None:
+                raise
+            log.warning("the job could not be done again: %s", error)
+        if slowed is not None:
+            run, spent_s = slowed
+            return self._verdict(run, query, spent_s), run.workloads
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage), ()
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
@@ -275,7 +287,7 @@ class DeviceSlot:
         if isinstance(attempts.lost, ContextLost):
             raise attempts.lost.final
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose in _OF_REFERENCE:
-            raise ProblemError("the process that ran the reference died twice, also without a candidate")
+            raise ProblemError(_DIES_ALONE)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def _query(self, op: Operation, request: Request, cancelled: threading.Event) -> _Query:
@@ -290,30 +302,39 @@ class DeviceSlot:
         assert isinstance(found, messages.ProblemRuns)
         return found, workloads
 
-    def _clean_ms(self, query: _Query, *, alone: bool, again: bool) -> tuple[CleanMs | None, Counter[str]]:
-        """Return the baseline's time with nobody else around, and the seconds by stage that it took.
+    def _with_clean_ms(
+        self, query: _Query, *, alone: bool, again: bool
+    ) -> tuple[_Query | None, Counter[str]]:
+        """Add a name and the baseline's time with nobody else around; also return the seconds by stage.
 
-        It is measured if it is not known, or ``again``, by an evaluator that has had no candidate. Those of
-        later workloads are then measured as well, because the candidate comes next.
+        The time is measured if it is not known, or ``again``, by an evaluator that has had no candidate.
+        Those of later workloads are then measured as well, because the candidate comes next. Return None
+        instead of the query if somebody else used the GPU and the job is not alone.
         """
-        request, spent_s = query.request, Counter[str]()
+        request, seconds = query.request, Counter[str]()
         assert isinstance(request, EvaluationRequest)
-        key = partial(CleanTimes.key, request)
-        if self.executes and request.measure_performance:
-            for number in range(query.workload, query.workload + 1 if again else query.workloads):
-                if not (again or self._known.is_wanted(key(number))):
-                    continue
-                asked = replace(query, op="baseline", workload=number)
-                try:
-                    found, _ = self._without_candidate(asked, alone=alone, untouched=True)
-                except ProblemError:
-                    if number == query.workload:
-                        raise
-                    break  # its own turn comes
-                assert isinstance(found, messages.BaselineTimed)
-                self._known.note(key(number), found.ms, replaces=again)
-                spent_s.update(self.stage_seconds)
-        return self._known.get(key(query.workload)), spent_s
+        query = replace(query, name=self._new_name())
+        numbers = [query.workload] if self.executes and request.measure_performance else []
+        for number in numbers:  # more are added once the problem's workloads are known
+            key = CleanTimes.key(request, number)
+            if not (again or self._known.is_wanted(key)):
+                continue
+            asked = replace(query, op="baseline", workload=number)
+            try:
+                found, workloads = self._without_candidate(asked, alone=alone, untouched=True)
+            except (ProblemError, Lost):
+                if number == query.workload:
+                    raise
+                break  # its own turn comes
+            assert isinstance(found, messages.BaselineTimed)
+            if found.ms is None and not alone:
+                return None, seconds
+            self._known.note(key, found.ms, replaces=again)
+            seconds.update(self.stage_seconds)
+            query = replace(query, spent=self._spent)
+            if not again:
+                numbers += range(numbers[-1] + 1, len(workloads))
+        return replace(query, clean_ms=self._known.get(CleanTimes.key(request, query.workload))), seconds
 
     def _without_candidate(
         self, query: _Query, *, alone: bool, untouched: bool = False
@@ -327,7 +348,9 @@ class DeviceSlot:
             raise
         except CandidateTimeout as error:  # there is no candidate
             evaluator.end()
-            raise ProcessLost("reference", error.stage) from error
+            raise ReferenceLost("reference", error.stage) from error
+        except ProcessLost as error:
+            raise ReferenceLost(error.whose, error.stage) from error
         evaluator.rest()
         return self._finding(answer, evaluator), answer.workloads
 
@@ -335,11 +358,13 @@ class DeviceSlot:
         """If an evaluator died outside of the candidate's time, run the reference once alone."""
         if isinstance(lost, ContextLost):
             raise lost.final
+        if isinstance(lost, ReferenceLost):
+            raise ProblemError(_DIES_ALONE)
         if isinstance(lost, ProcessLost) and lost.whose in _OF_REFERENCE:
             check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
             self._look(check, count=1)
 
-    def _run_candidate(self, query: _Query, *, alone: bool, clean_ms: CleanMs | None = None) -> _CandidateRun:
+    def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
         """Run the candidate in a fresh process with the evaluator; on return that process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
@@ -354,7 +379,7 @@ class DeviceSlot:
             evaluator.rest()
             raise
         sandbox = self._forks.around(candidate.sandbox())
-        job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=clean_ms)
+        job = self._job(query, alone=alone, build_dir=build_dir)
         answer: Answer | None = None
         late: Answer | None = None
         timed_out: Stage | None = None
@@ -382,19 +407,28 @@ class DeviceSlot:
             evaluator.end()
         return run
 
-    def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
-        found, end, target = run.found, run.end, self._target
+    def _verdict(self, run: _CandidateRun, query: _Query, seconds: Mapping[str, float]) -> Verdict:
+        request, found, end, target = query.request, run.found, run.end, self._target
+        assert isinstance(request, EvaluationRequest)
         if run.timed_out is not None:
-            stage = run.timed_out
-            return assemble.timed_out(request, target, limit_s=limit_s, stage=stage, sandbox=end.sandbox)
-        if isinstance(found, messages.CandidateGone):
-            return assemble.process_gone(request, target, stage=found.stage, why=found.why, end=end)
-        assert isinstance(found, EvaluationResult)
-        return assemble.evaluated(request, target, found, end)
+            limit_s, sandbox = query.limit_s, end.sandbox
+            verdict = assemble.timed_out(
+                request, target, limit_s=limit_s, stage=run.timed_out, sandbox=sandbox
+            )
+        elif isinstance(found, messages.CandidateGone):
+            verdict = assemble.process_gone(request, target, stage=found.stage, why=found.why, end=end)
+        else:
+            assert isinstance(found, EvaluationResult)
+            verdict = assemble.evaluated(request, target, found, end)
+        if memory_errors.explains(verdict):  # even alone: the candidate is at fault
+            self._leases.forget(request.original_model_src)
+        # without times, equal requests must give equal verdicts
+        return assemble.with_seconds(verdict, seconds) if self.executes else verdict
 
-    def _job(
-        self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: CleanMs | None = None
-    ) -> Job:
+    def _new_name(self) -> str:
+        return "" if self._settings.repeatable else secrets.token_hex(8)
+
+    def _job(self, query: _Query, *, alone: bool, build_dir: str | None = None) -> Job:
         request = query.request
         words = f"{text_digest(_sources(request))}:{request.seed_num}".encode()
         if isinstance(request, EvaluationRequest):
@@ -406,10 +440,10 @@ class DeviceSlot:
             seeds=hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest(),
             alone=alone,
             hardware=self.device.hardware,
-            name="" if self._settings.repeatable else secrets.token_hex(8),
+            name=query.name or self._new_name(),
             build_dir=build_dir,
             recorded_ms=query.recorded_ms,
-            clean_ms=clean_ms,
+            clean_ms=query.clean_ms,
             sweep=query.sweep,
             workload=query.workload,
         )

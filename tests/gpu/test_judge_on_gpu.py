@@ -4,12 +4,13 @@ import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from online_judge.verdict.flags import SEVERITIES, Severity
-from tests.online_judge.live import LiveJudge
+from tests.online_judge.live import LiveJudge, running_judge
 from tests.online_judge.sources import HONEST, with_forward
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
@@ -222,21 +223,30 @@ ModelNew.forward = forward
 
 
 @pytest.mark.parametrize("measured", [True, False])
-def test_slowing_the_baseline_for_good_gains_nothing(gpu_judge: LiveJudge, measured: bool) -> None:
+def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path, measured: bool) -> None:
     """The candidate is timed or only checked; the same code after it gains nothing either."""
     honest = as_candidate(SCARCE)
-    seeds = {"seed_num": 42 + measured}  # no clean time is known of either
-    fast = [gpu_judge.evaluate(honest, SCARCE, **TIMED, **seeds)["runtime_stats"]["fast_p"]]
-    greedy = gpu_judge.evaluate(
-        honest + TAKES_MEMORY, SCARCE, **TIMED | {"measure_performance": measured}, **seeds
-    )
-    assert greedy["metadata"]["status"] == "passed", greedy
-    if measured:
-        fast.append(greedy["runtime_stats"]["fast_p"])
-        assert "baseline_drift" in [flag["id"] for flag in greedy["metadata"]["integrity"]["flags"]]
-    for other in ({"seed_num": 44 + measured}, seeds):  # no clean time is known of the first
-        fast.append(gpu_judge.evaluate(honest, SCARCE, **TIMED, **other)["runtime_stats"]["fast_p"])
+    greedy = honest + TAKES_MEMORY
+    with running_judge(tmp_path, JUDGE_DEVICE="cuda") as judge:  # with one slot, so one evaluator
+
+        def fast_p(candidate: str, seed_num: int) -> float:
+            answer = judge.evaluate(candidate, SCARCE, seed_num=seed_num, **TIMED)
+            assert answer["metadata"]["status"] == "passed", answer
+            drifts.append("baseline_drift" in answer["metadata"]["integrity"])
+            return float(answer["runtime_stats"]["fast_p"])
+
+        drifts: list[bool] = []
+        fast = [fast_p(honest, 42)]
+        if measured:
+            fast.append(fast_p(greedy, 42))
+        else:
+            assert judge.evaluate(greedy, SCARCE, seed_num=42)["metadata"]["status"] == "passed"
+        fast.append(fast_p(honest, 43))  # its time without a candidate is not known yet
+        fast.append(fast_p(honest, 42))
+        log = (tmp_path / "judge.log").read_text()
     assert fast == pytest.approx([1.0] * len(fast), abs=0.1)
+    assert ("stays slow" in log) == measured
+    assert drifts == [False, *([True] if measured else []), False, False]
 
 
 def test_without_measuring_there_are_no_times(gpu_judge: LiveJudge) -> None:

@@ -18,16 +18,17 @@ from online_judge.protocol.endings import Passed, ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, BaselineTimed, CandidateGone, Failed, Job, ProblemRuns
-from online_judge.protocol.observations import BaselineMoved
 from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
-from online_judge.slots.conversation import ReferenceTimeout
+from online_judge.slots.conversation import ProcessLost, ReferenceTimeout
 from online_judge.slots.device_slot import DeviceSlot
 
 from .test_assemble import result, timing
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", measure_performance=True)
+FAILED = Failed(kind="reference_failed", reason="it fails", broken=False)
+DIED = ProcessLost("reference", Stage.TIMING)
 GONE = CandidateGone(stage=Stage.FORWARD, why="")
 KNOWN = tuple(Workload(name=name, weight=1.0, inputs="float32[8]") for name in "abc")
 
@@ -88,6 +89,8 @@ class Timed:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, leases: GpuLeases) -> None:
         self.results: list[Any] = []
         self.asked: list[tuple[Any, ...]] = []
+        self.names: list[str] = []
+        self.spent: list[dict[Any, float]] = []
         self.known = CleanTimes()
         candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
         candidates.take.return_value.end.return_value = ProcessEnd("", "by signal 9", "", died=True)
@@ -106,17 +109,17 @@ class Timed:
         clean_ms = None if job.clean_ms is None else job.clean_ms.gpu
         details = ["untouched"] * untouched + ["alone"] * job.alone
         self.asked.append((job.op, job.workload, clean_ms, *details))
+        self.names.append(job.name)
+        self.spent.append(dict(query.spent or {"reference": 0.0}))
+        self.slot._spent = {"reference": self.spent[-1]["reference"] + 1.0}
         found = self.results.pop(0)
+        if isinstance(found, Exception):
+            raise found
         if isinstance(found, float):
             found = BaselineTimed(ms=CleanMs(found, found))
         elif isinstance(found, tuple):
-            slow = found[1] > 1.15 * found[0]
-            moved = BaselineMoved(
-                gpu_ms=1.0, clean_ms=1.0, after_ms=found[1], counted_ms=1.0, stays_slow=slow
-            )
-            recorded = job.recorded_ms is not None
-            numbers = timing(speedup=found[0], recorded=recorded, observations=(moved,))
-            found = result(timing=numbers)
+            recorded, slow = job.recorded_ms is not None, found[1] > 1.15 * found[0]
+            found = result(timing=timing(speedup=found[0], recorded=recorded, baseline_stays_slow=slow))
         return Answer(result=found, workloads=KNOWN[: self.workloads])
 
     workloads = 0
@@ -153,9 +156,14 @@ def test_only_a_timing_needs_a_clean_time(timed: Timed, op: str) -> None:
 
 
 def test_gpu_in_use_is_not_asked_each_time(timed: Timed) -> None:
-    timed.results = [BaselineTimed(ms=None), (1.0, 1.0), (1.0, 1.0)]
+    timed.results = [BaselineTimed(ms=None), BaselineTimed(ms=None), (1.0, 1.0), (1.0, 1.0)]
     assert [timed.evaluate().status for _ in range(2)] == [Status.PASSED] * 2
-    assert timed.asked[1:] == [("evaluate", 0, None)] * 2
+    assert timed.asked == [
+        ("baseline", 0, None, "untouched"),
+        ("baseline", 0, None, "untouched", "alone"),
+        ("evaluate", 0, None, "alone"),
+        ("evaluate", 0, None),
+    ]
 
 
 def test_baseline_that_stays_slow_is_timed_again_alone(timed: Timed) -> None:
@@ -168,12 +176,28 @@ def test_baseline_that_stays_slow_is_timed_again_alone(timed: Timed) -> None:
         ("evaluate", 0, 2.0),
     ]
     assert timed.evaluator.end.call_count == 1
+    first, _, again, second, other = timed.names
+    assert again == second  # the same inputs, because times may depend on them
+    assert len({first, again, other}) == 3
 
 
 def test_baseline_slowed_twice_counts_as_before(timed: Timed) -> None:
     timed.results = [1.0, (1.0, 9.0), 1.1, (1.1, 9.0)]
     assert timed.evaluate().speedup == 1.1
     assert timed.evaluator.end.call_count == 2
+
+
+@pytest.mark.parametrize("failures", [[FAILED], [DIED, DIED], [2.0, DIED, DIED]])
+def test_first_run_counts_if_the_repetition_fails(timed: Timed, failures: list[Any]) -> None:
+    timed.results = [1.0, (1.0, 9.0), *failures]
+    assert timed.evaluate().speedup == 1.0
+    assert timed.results == []
+
+
+def test_reference_that_dies_alone_is_no_crash(timed: Timed) -> None:
+    timed.results = [DIED, DIED]
+    with pytest.raises(ProblemError, match="died twice, also without a candidate"):
+        timed.evaluate()
 
 
 def test_lost_repetition_measures_nothing_beside_others(timed: Timed) -> None:
@@ -195,27 +219,25 @@ def test_recorded_baseline_may_stay_slow(timed: Timed) -> None:
     assert timed.evaluator.end.call_count == 0
 
 
-def test_clean_times_of_later_workloads_are_measured_together(timed: Timed) -> None:
+def test_clean_times_of_workloads_are_measured_together(timed: Timed) -> None:
     timed.workloads = 3
-    timed.results = [1.0, (1.0, 1.0), 2.0, 3.0, (2.0, 2.0), (3.0, 3.0)]
+    timed.results = [1.0, 2.0, 3.0, (1.0, 1.0), (2.0, 2.0), (3.0, 3.0)]
     assert timed.evaluate().correct
     assert timed.asked == [
-        ("baseline", 0, None, "untouched"),
-        ("evaluate", 0, 1.0),
-        ("baseline", 1, None, "untouched"),
-        ("baseline", 2, None, "untouched"),
-        ("evaluate", 1, 2.0),
-        ("evaluate", 2, 3.0),
+        *(("baseline", number, None, "untouched") for number in range(3)),
+        *(("evaluate", number, number + 1.0) for number in range(3)),
     ]
+    assert [spent["reference"] for spent in timed.spent] == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
-def test_later_baseline_that_fails_waits_for_its_turn(timed: Timed) -> None:
+@pytest.mark.parametrize("failure", [FAILED, DIED])
+def test_later_baseline_that_fails_waits_for_its_turn(timed: Timed, failure: Any) -> None:
     timed.workloads = 3
-    failed = Failed(kind="reference_failed", reason="too slow", broken=False)
-    timed.results = [1.0, (1.0, 1.0), 2.0, failed, (2.0, 2.0), failed]
-    with pytest.raises(ProblemError, match="too slow"):
+    timed.results = [1.0, 2.0, failure, (1.0, 1.0), (2.0, 2.0), failure, failure]
+    with pytest.raises(ProblemError, match=r"fails|died"):
         timed.evaluate()
-    assert timed.asked[-2:] == [("evaluate", 1, 2.0), ("baseline", 2, None, "untouched")]
+    asked = [("baseline", 2, None, "untouched"), ("evaluate", 0, 1.0), ("evaluate", 1, 2.0)]
+    assert timed.asked[2:6] == [*asked, ("baseline", 2, None, "untouched")]
 
 
 def test_profile_is_retried_after_a_process_died(monkeypatch: pytest.MonkeyPatch) -> None:

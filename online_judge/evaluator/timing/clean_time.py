@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from contextlib import ExitStack
 
-from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
+from online_judge.evaluator.job import CALLS_OF_TIMING, RACE, ReferenceJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.protocol.findings import Stage
@@ -24,21 +24,21 @@ class CleanTiming(ReferenceJob):
         Raises:
             ReferenceFailed: the reference fails; NotEnoughMemory if that is the reason.
         """
-        with ExitStack() as kept, self._hold_if_alone(kept), enough_memory("its inputs and outputs"):
-            self._compile_baseline()
-            with self._memory(CALLS_OF_TIMING, timed=True):
+        with ExitStack() as kept, enough_memory("its inputs and outputs"):
+            self._compile_baseline()  # with all cores, as exclusive use does not allow
+            with self._hold_if_alone(kept), self._memory(CALLS_OF_TIMING, timed=True):
                 return BaselineTimed(ms=self._clean_ms())
 
     def _clean_ms(self) -> CleanMs | None:
-        reference = self._reference
-        rng = random.Random(reference.seeds.of("clean"))
+        reference, name = self._reference, self._name(RACE)
+        rng = random.Random(reference.seeds.of(RACE, name))
         self._clock("none", "")
         with self._leases.timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._clock("reference", Stage.TIMING.value)
                 call = self._problem.timed_call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
-                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
+                setup = TimingSetup(reference, name, call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._clock("reference", Stage.TIMING.value)

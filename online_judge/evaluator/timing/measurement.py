@@ -74,6 +74,7 @@ def measured(
         baseline_gpu_ms=reference.gpu_ms,
         baseline_e2e_ms=reference.e2e_ms,
         baseline_clean_ms=clean_ms,
+        baseline_stays_slow=_stays_slow(outcome.alone_ms, clean_ms),
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
         stopped_early=outcome.stopped_early,
@@ -209,17 +210,19 @@ def _baseline(outcome: Outcome, clean_ms: float | None, observations: list[noted
     gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
-    stays_slow = alone_ms is not None and is_slowed(alone_ms, clean_ms)
-    without_ms = clean_ms if alone_ms is None or stays_slow else alone_ms
+    without_ms = clean_ms if alone_ms is None or _stays_slow(alone_ms, clean_ms) else alone_ms
     counts = gpu_ms
     if is_slowed(gpu_ms, without_ms):
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
-    moved = noted.BaselineMoved(
-        gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts, stays_slow=stays_slow
+    observations.append(
+        noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
     )
-    observations.append(moved)
     return counts
+
+
+def _stays_slow(alone_ms: float | None, clean_ms: float | None) -> bool:
+    return alone_ms is not None and clean_ms is not None and is_slowed(alone_ms, clean_ms)
 
 
 def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float | None:
