@@ -73,7 +73,7 @@ class Sweep(CandidateJob):
                 self._found.finished = True
             except (CandidateFailed, CandidateGone):
                 pass  # the results so far count
-        self._dialogue.clock("none", "")
+        self._clock("none", "")
         return self._found
 
     def _search(self) -> bool:
@@ -111,7 +111,7 @@ class Sweep(CandidateJob):
             (number, with_values(source, combination(tunables, number)).encode("utf-8", "surrogatepass"))
             for number in numbers
         ]
-        self._dialogue.clock("none", "")
+        self._clock("none", "")
         with self._leases.compiling(), self._holding(exclusive=False):
             while waiting and (left_s := self._left_to_enter_s) > 0:
                 size = 1 if one_by_one else len(waiting)
@@ -128,7 +128,7 @@ class Sweep(CandidateJob):
         reference = self._reference
         name = self._name(_TRIAL)
         with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.CONSTRUCT.value)
+            self._clock("reference", Stage.CONSTRUCT.value)
             drawn = reference.inputs(name)
             tensors = [each for each in drawn if isinstance(each, torch.Tensor)]
             self._found.shape = shape_class(size for each in tensors for size in each.shape)

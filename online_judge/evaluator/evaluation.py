@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -15,7 +14,7 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
-from online_judge.evaluator.job import CALLS_OF_CHECKS, CALLS_OF_TIMING, CALLS_OF_TUNING, RACE, CandidateJob
+from online_judge.evaluator.job import CALLS_OF_CHECKS, CALLS_OF_TIMING, CALLS_OF_TUNING, CandidateJob
 from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
@@ -132,7 +131,7 @@ class Evaluation(CandidateJob):
 
         ``changed`` says whether loading the weights changed those that the candidate constructed.
         """
-        self._dialogue.clock("reference", Stage.FORWARD.value)
+        self._clock("reference", Stage.FORWARD.value)
         loads = True
         for trial in range(self._request.num_correct_trials):
             try:
@@ -154,7 +153,7 @@ class Evaluation(CandidateJob):
                 self._repeat(called)
             called = replace(called, outputs=())
         self._try_variants(called)
-        self._dialogue.clock("reference", Stage.FORWARD.value)
+        self._clock("reference", Stage.FORWARD.value)
         self._facts = self._problem.facts(self._tolerance)
         loose = self._problem.is_loose(self._tolerance)
         draws = Draws(self._trials, self._problem, self._job_name, loose=loose, loads=loads)
@@ -185,7 +184,7 @@ class Evaluation(CandidateJob):
             self._try_variant(variant, usual.expected.leaves)
 
     def _try_variant(self, variant: variants.Variant, original: Sequence[torch.Tensor]) -> None:
-        self._dialogue.clock("reference", Stage.FORWARD.value)
+        self._clock("reference", Stage.FORWARD.value)
         name = self._name(variant.name)
         generator = torch.Generator().manual_seed(self._reference.seeds.of("variant", name))
         inputs = variant.apply(self._reference.inputs(name), generator)
@@ -247,13 +246,11 @@ class Evaluation(CandidateJob):
 
         ``expected`` are outputs without data, ``strides`` those of the candidate's outputs.
         """
-        self._dialogue.clock("none", "")
-        self._kept.enter_context(self._leases.timing_memory())
+        self._kept.enter_context(self._timing_memory())
         device = self._spec.visible_devices
-        name = self._name(RACE)  # part of the seeds
-        rng = random.Random(self._reference.seeds.of("race", name))
+        name, rng = self._race()
         with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.TIMING.value)
+            self._clock("reference", Stage.TIMING.value)
             stopwatch = self._stopwatch()
             if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
                 self._mask_unwritten()
@@ -281,7 +278,7 @@ class Evaluation(CandidateJob):
                 outcome.alone_ms = self._alone_ms(setup, outcome, stopwatch)
                 after = gpu_state.snapshot(device)
             with self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.TIMING.value)
+                self._clock("reference", Stage.TIMING.value)
                 timing.audit(outcome)
                 if not drawn and self._needs_draws(outcome, setup) and setup.draw_anew():
                     continue
@@ -330,7 +327,7 @@ class Evaluation(CandidateJob):
         clean = self._job.clean_ms
         if clean is None or not is_slowed(outcome.reference.gpu_ms, clean.gpu):
             return None
-        self._dialogue.clock("reference", Stage.TIMING.value)
+        self._clock("reference", Stage.TIMING.value)
         alone_ms = math.inf
         with self._leases.stopped():
             if not stopwatch.wait_for_quiet():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
@@ -25,8 +26,6 @@ from online_judge.sandbox.process_spec import ProcessSpec
 CALLS_OF_TUNING = 2
 CALLS_OF_CHECKS = 4  # in double precision two, as usual one, the candidate's one
 CALLS_OF_TIMING = 2
-RACE = "race"
-"""Name of what is timed. With the inputs of the same job, because the time may depend on them."""
 _UNMEASURED = 0.4  # of the memory for calls, for a first call of unknown size
 _CONTEXT_BYTES = 2**30  # two CUDA contexts
 _FOR_CALLS = 0.6
@@ -61,6 +60,16 @@ class ReferenceJob:
         """Name of a call, which decides its hidden inputs and its seed."""
         return f"{self._job_name}:{trial}"
 
+    def _race(self) -> tuple[str, random.Random]:
+        """Name and random numbers of all timings of this job: times may depend on the inputs."""
+        name = self._name("race")
+        return name, random.Random(self._reference.seeds.of("race", name))
+
+    def _timing_memory(self) -> AbstractContextManager[object]:
+        """Hold memory for timing within the block; waiting for it is nobody's time."""
+        self._clock("none", "")
+        return self._leases.timing_memory()
+
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device within the block; waiting for it is nobody's time."""
         self._clock("none", "")
@@ -70,8 +79,7 @@ class ReferenceJob:
         """Hold the device within the block, and memory for timing in ``kept``, if the job is alone."""
         if not self._job.alone:
             return nullcontext()
-        self._clock("none", "")
-        kept.enter_context(self._leases.timing_memory())
+        kept.enter_context(self._timing_memory())
         return self._leases.hold(exclusive=True)
 
     def _memory(self, calls: int, *, timed: bool = False) -> AbstractContextManager[object]:

@@ -51,7 +51,7 @@ class Profiling(CandidateJob):
         with enough_memory("a profile"):
             self._load()
             with self._holding(exclusive=False):
-                self._dialogue.clock("reference", Stage.TIMING.value)
+                self._clock("reference", Stage.TIMING.value)
                 cost = self._problem.cost
                 request = self._request.model_copy(update={"dtype_str": self._reference.arithmetic})
                 shared, parcel = pack(self._reference.inputs(_TRIAL), cuda=True)
@@ -60,7 +60,7 @@ class Profiling(CandidateJob):
                 self._dialogue.ask(Stage.TIMING, order, [shared], tuning=True)  # this starts the profiler
             with self._holding(exclusive=True):
                 claim = self._dialogue.ask(Stage.TIMING, order, [shared])
-        self._dialogue.clock("reference", Stage.TIMING.value)
+        self._clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
         return profile_of(claim, cost, self._job.hardware, device, request)
 

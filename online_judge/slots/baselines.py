@@ -106,6 +106,7 @@ class CleanTimes:
                 self._tried[key] = time.monotonic()
                 return
             self._tried.pop(key, None)
-            self._ms[key] = ms if replaces else self._ms.get(key, ms)
+            if replaces or key not in self._ms:
+                self._ms[key] = ms
             while len(self._ms) > _MOST:
                 self._ms.popitem(last=False)

@@ -57,7 +57,6 @@ from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
-_DIES_ALONE = "the process that ran the reference died twice, also without a candidate"
 _OF_REFERENCE = ("reference", "none")  # an evaluator runs only the judge's and the problem's code
 
 Request = EvaluationRequest | ProblemRequest
@@ -77,6 +76,7 @@ class _Query:
     spent: Mapping[Whose, float] | None = None  # seconds used so far
     name: str = ""  # of this attempt, part of the names of the hidden inputs
     clean_ms: CleanMs | None = None  # the baseline's time with nobody else around, if known
+    seconds: Mapping[str, float] = field(default_factory=dict)  # by stage, of measuring that
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,7 @@ class _CandidateRun:
     timed_out: Stage | None  # the stage in which time was up
     late: Answer | None  # the evaluator's answer after that
     workloads: tuple[Workload, ...]  # of the problem; empty if it has one or that is unknown
+    seconds: Mapping[str, float]  # by stage
 
     @property
     def was_killed(self) -> bool:
@@ -174,27 +175,24 @@ class DeviceSlot:
         request = query.request
         assert isinstance(request, EvaluationRequest)
         attempts = self._attempts(query)
-        slowed: tuple[_CandidateRun, Mapping[str, float]] | None = None
+        slowed: _CandidateRun | None = None
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
-                    again = alone and slowed is not None
-                    asked, seconds = self._with_clean_ms(query, alone=alone, again=again)
+                    asked = self._with_clean_ms(query, alone=alone, again=alone and slowed is not None)
                     if asked is None:
                         attempts.repeat_alone()
                         continue
                     run = self._run_candidate(asked, alone=alone)
-                    seconds.update(self.stage_seconds)
-                    self.stage_seconds = dict(seconds)
                     if run.baseline_stays_slow and slowed is None:
                         log.warning("a baseline stays slow after a candidate: the job is done again alone")
-                        slowed = run, self.stage_seconds
+                        slowed = run
                         attempts.repeat_alone()
                         continue
                     if run.was_killed and attempts.are_left:
                         log.warning("a process died from a signal: the job is tried again")
                         continue
-                    return self._verdict(run, query, self.stage_seconds), run.workloads
+                    return self._verdict(run, query), run.workloads
             if slowed is None:
                 self._require_harmless_reference(query, attempts.lost)
         except (ProblemError, EvaluatorFailed) as error:
@@ -202,8 +200,8 @@ class DeviceSlot:
                 raise
             log.warning("the job could not be done again: %s", error)
         if slowed is not None:
-            run, spent_s = slowed
-            return self._verdict(run, query, spent_s), run.workloads
+            self.stage_seconds = dict(slowed.seconds)
+            return self._verdict(slowed, query), slowed.workloads
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage), ()
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
@@ -284,10 +282,7 @@ class DeviceSlot:
         while attempts.another():
             with attempts.attempt() as alone:
                 return self._check(query, alone=alone)
-        if isinstance(attempts.lost, ContextLost):
-            raise attempts.lost.final
-        if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose in _OF_REFERENCE:
-            raise ProblemError(_DIES_ALONE)
+        _raise_if_of_reference(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def _query(self, op: Operation, request: Request, cancelled: threading.Event) -> _Query:
@@ -302,10 +297,8 @@ class DeviceSlot:
         assert isinstance(found, messages.ProblemRuns)
         return found, workloads
 
-    def _with_clean_ms(
-        self, query: _Query, *, alone: bool, again: bool
-    ) -> tuple[_Query | None, Counter[str]]:
-        """Add a name and the baseline's time with nobody else around; also return the seconds by stage.
+    def _with_clean_ms(self, query: _Query, *, alone: bool, again: bool) -> _Query | None:
+        """Add a name and the baseline's time with nobody else around.
 
         The time is measured if it is not known, or ``again``, by an evaluator that has had no candidate.
         Those of later workloads are then measured as well, because the candidate comes next. Return None
@@ -328,13 +321,14 @@ class DeviceSlot:
                 break  # its own turn comes
             assert isinstance(found, messages.BaselineTimed)
             if found.ms is None and not alone:
-                return None, seconds
+                return None
             self._known.note(key, found.ms, replaces=again)
             seconds.update(self.stage_seconds)
             query = replace(query, spent=self._spent)
             if not again:
                 numbers += range(numbers[-1] + 1, len(workloads))
-        return replace(query, clean_ms=self._known.get(CleanTimes.key(request, query.workload))), seconds
+        clean_ms = self._known.get(CleanTimes.key(request, query.workload))
+        return replace(query, clean_ms=clean_ms, seconds=seconds)
 
     def _without_candidate(
         self, query: _Query, *, alone: bool, untouched: bool = False
@@ -356,10 +350,7 @@ class DeviceSlot:
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
         """If an evaluator died outside of the candidate's time, run the reference once alone."""
-        if isinstance(lost, ContextLost):
-            raise lost.final
-        if isinstance(lost, ReferenceLost):
-            raise ProblemError(_DIES_ALONE)
+        _raise_if_of_reference(lost)
         if isinstance(lost, ProcessLost) and lost.whose in _OF_REFERENCE:
             check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
             self._look(check, count=1)
@@ -402,12 +393,15 @@ class DeviceSlot:
             answer, timed_out = late, None  # only the call without kernels was left, which may fail
         found = None if answer is None else self._finding(answer, evaluator)
         known = next((each.workloads for each in (answer, late) if each is not None), ())
-        run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known)
+        seconds = Counter(query.seconds)
+        seconds.update(self.stage_seconds)
+        self.stage_seconds = dict(seconds)
+        run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known, self.stage_seconds)
         if run.baseline_stays_slow:
             evaluator.end()
         return run
 
-    def _verdict(self, run: _CandidateRun, query: _Query, seconds: Mapping[str, float]) -> Verdict:
+    def _verdict(self, run: _CandidateRun, query: _Query) -> Verdict:
         request, found, end, target = query.request, run.found, run.end, self._target
         assert isinstance(request, EvaluationRequest)
         if run.timed_out is not None:
@@ -423,7 +417,7 @@ class DeviceSlot:
         if memory_errors.explains(verdict):  # even alone: the candidate is at fault
             self._leases.forget(request.original_model_src)
         # without times, equal requests must give equal verdicts
-        return assemble.with_seconds(verdict, seconds) if self.executes else verdict
+        return assemble.with_seconds(verdict, run.seconds) if self.executes else verdict
 
     def _new_name(self) -> str:
         return "" if self._settings.repeatable else secrets.token_hex(8)
@@ -490,6 +484,14 @@ def _named(workload: Workload) -> Iterator[None]:
         yield
     except ReferenceTimeout as error:
         raise ReferenceTimeout(f"{merging.shown_name(workload)}: {error}") from error
+
+
+def _raise_if_of_reference(lost: Lost | None) -> None:
+    """Raise what the loss says of the reference or the judge, if it says nothing of the candidate."""
+    if isinstance(lost, ContextLost):
+        raise lost.final
+    if isinstance(lost, ReferenceLost):
+        raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
 
 def _sources(request: Request) -> str:

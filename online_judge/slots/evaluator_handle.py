@@ -169,8 +169,8 @@ class Evaluators:
             known = self._of.pop(key, None)
             if known is None:
                 known, self._unused = self._unused, None
-            spent = known is not None and untouched and known.touched
-            if known is not None and (spent or not (known.wake() and self._pool.lives(known.process))):
+            fits = known is not None and not (untouched and known.touched)
+            if known is not None and not (fits and known.wake() and self._pool.lives(known.process)):
                 known.end()
                 known = None
         known = known or self._take(cancelled)

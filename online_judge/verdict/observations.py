@@ -78,17 +78,13 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
             yield Flag("launch_bound", evidence)
         case seen.ClocksDisagree():
             yield _of_clocks(observation)
-        case seen.BaselineMoved():
-            yield Flag("baseline_drift", _moved(observation))
+        case seen.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=counted_ms):
+            without = f"{clean_ms:.4g} ms alone"
+            without += "" if after_ms is None else f" before, {after_ms:.4g} ms after it"
+            evidence = f"{gpu_ms:.4g} ms beside the candidate, {without}; {counted_ms:.4g} ms count"
+            yield Flag("baseline_drift", evidence)
         case _:
             assert_never(observation)
-
-
-def _moved(moved: seen.BaselineMoved) -> str:
-    times = f"{moved.gpu_ms:.4g} ms beside the candidate, {moved.clean_ms:.4g} ms alone"
-    if moved.after_ms is not None:
-        times += f" before, {moved.after_ms:.4g} ms after it"
-    return f"{times}; {moved.counted_ms:.4g} ms count"
 
 
 def _explained(ending: Ending, folder: str) -> str:

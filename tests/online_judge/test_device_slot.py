@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import Any
-from unittest.mock import MagicMock, Mock
+from unittest.mock import Mock
 
 import pytest
 
@@ -110,6 +110,7 @@ class Timed:
         details = ["untouched"] * untouched + ["alone"] * job.alone
         self.asked.append((job.op, job.workload, clean_ms, *details))
         self.names.append(job.name)
+        self.slot.stage_seconds = {"timing": float(len(self.asked))}
         self.spent.append(dict(query.spent or {"reference": 0.0}))
         self.slot._spent = {"reference": self.spent[-1]["reference"] + 1.0}
         found = self.results.pop(0)
@@ -192,6 +193,7 @@ def test_first_run_counts_if_the_repetition_fails(timed: Timed, failures: list[A
     timed.results = [1.0, (1.0, 9.0), *failures]
     assert timed.evaluate().speedup == 1.0
     assert timed.results == []
+    assert timed.slot.stage_seconds == {"timing": 1.0 + 2.0}  # of the clean time and the first run
 
 
 def test_reference_that_dies_alone_is_no_crash(timed: Timed) -> None:
@@ -240,13 +242,6 @@ def test_later_baseline_that_fails_waits_for_its_turn(timed: Timed, failure: Any
     assert timed.asked[2:6] == [*asked, ("baseline", 2, None, "untouched")]
 
 
-def test_profile_is_retried_after_a_process_died(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = iter([GONE, ProfileResult(ending=Passed())])
-    candidates, device = Mock(), Mock(kind="cuda", hardware="GPU", id=0)
-    candidates.take.return_value.end.return_value = ProcessEnd("", "by signal 9", "", died=True)
-    forks = Mock(**{"around.return_value": None})
-    settings = Settings.from_environment({})
-    made = DeviceSlot(forks, device, settings, MagicMock(), candidates, Mock(), CleanTimes())
-    monkeypatch.setattr(made, "_evaluators", Mock())
-    monkeypatch.setattr(made, "_converse", lambda *parts: Answer(result=next(results)))
-    assert made.profile(EvaluationRequest(), threading.Event()).status == "passed"
+def test_profile_is_retried_after_a_process_died(timed: Timed) -> None:
+    timed.results = [GONE, ProfileResult(ending=Passed())]
+    assert timed.slot.profile(REQUEST, threading.Event()).status == "passed"

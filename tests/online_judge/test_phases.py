@@ -91,8 +91,9 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
     )
     sizes = {"call_bytes": CALL, "kept_bytes": KEPT, "timed_bytes": CALL}
     events = Events()
-    timed_call = lambda kind: events.append(f"prepare {kind}")  # noqa: E731
-    problem: Any = SimpleNamespace(reference=reference, timed_call=timed_call, **sizes)
+    problem: Any = SimpleNamespace(
+        reference=reference, timed_call=lambda kind: events.append(f"prepare {kind}"), **sizes
+    )
     job: Any = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True, custom_model_src="x"),
         name="job",

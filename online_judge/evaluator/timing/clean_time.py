@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from contextlib import ExitStack
 
-from online_judge.evaluator.job import CALLS_OF_TIMING, RACE, ReferenceJob
+from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.protocol.findings import Stage
@@ -30,10 +29,8 @@ class CleanTiming(ReferenceJob):
                 return BaselineTimed(ms=self._clean_ms())
 
     def _clean_ms(self) -> CleanMs | None:
-        reference, name = self._reference, self._name(RACE)
-        rng = random.Random(reference.seeds.of(RACE, name))
-        self._clock("none", "")
-        with self._leases.timing_memory(), ExitStack() as kept:
+        reference, (name, rng) = self._reference, self._race()
+        with self._timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._clock("reference", Stage.TIMING.value)
                 call = self._problem.timed_call(self._request.baseline)
