@@ -53,10 +53,13 @@ def _call(name: str, *arguments: object) -> None:
         raise DriverError(f"{name} failed with CUDA error {code}")
 
 
-def free_cache_if_scarce() -> None:
-    """Give the memory that torch caches back if other processes may lack it: this takes a while."""
+def free_cache_if_scarce(needed: int = 0) -> None:
+    """Give the memory that torch caches back if other processes may lack it: this takes a while.
+
+    They may lack it if less than ``needed`` bytes are free, or less than a share of all.
+    """
     free, total = torch.cuda.mem_get_info()
-    if free < _SCARCE * total:
+    if free < max(_SCARCE * total, needed):
         torch.cuda.empty_cache()
 
 

@@ -283,7 +283,7 @@ class Evaluation(CandidateJob):
                 if not drawn and self._needs_draws(outcome, setup) and setup.draw_anew():
                     continue
                 extra = copy_extra_ms(expected, strides, stopwatch)
-                setup.pool.close()  # the profile needs space for its inputs
+                setup.close()  # the profile needs space for its inputs and outputs
                 self._observe()
                 # after the timing: CUPTI stays loaded and slows each launch
                 self._share = self._trials.call(self._name("profile"), mode="profiled").share

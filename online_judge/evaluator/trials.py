@@ -32,6 +32,9 @@ _NEARER = 0.2
 # an output may span this many times the memory of its elements
 _PADDING = 4
 _MAX_TEXT = 200
+_CALLS_OF_CANDIDATE = 4
+"""A candidate may need memory for inputs and outputs of so many calls: a copy of inputs, outputs of two
+calls, what a call needs besides, and outputs in the evaluator's memory."""
 
 
 Shape = tuple[int, ...]
@@ -178,9 +181,9 @@ class Trials:
             inputs = self._reference.inputs(name)
         sent, parcel = self._share(inputs)
         expected = self._reference.outputs(inputs, name) if expected is None else expected
-        if self._cuda:
-            cuda_driver.free_cache_if_scarce()  # the candidate may need the reference's intermediate memory
         places, nbytes = lay_out(expected.leaves, contiguous=True)
+        if self._cuda:  # the candidate may need the reference's intermediate memory
+            cuda_driver.free_cache_if_scarce(_CALLS_OF_CANDIDATE * (sent.nbytes + nbytes))
         received = self._blocks.take(nbytes)
         received.fill(_POISON, nbytes)
         place_for = received.parcel(expected.shape, places)

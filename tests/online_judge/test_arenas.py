@@ -134,3 +134,16 @@ def test_signature_distinguishes_structures_except_list_from_tuple() -> None:
     assert take_apart((x, x)).signature() == take_apart([x, x]).signature() == ["T", "T"]
     assert take_apart(x).signature() != take_apart([x]).signature()
     assert take_apart({"a": x, "n": 1}).signature() == {"a": "T", "n": {"value": "1"}}
+
+
+@pytest.mark.parametrize(
+    ("free", "needed", "given_back"), [(50, 0, False), (20, 0, True), (50, 60, True), (50, 40, False)]
+)
+def test_cached_memory_others_need_is_given_back(
+    monkeypatch: pytest.MonkeyPatch, free: int, needed: int, given_back: bool
+) -> None:
+    calls: list[str] = []
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free, 100))
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: calls.append("emptied"))
+    cuda_driver.free_cache_if_scarce(needed)
+    assert bool(calls) == given_back

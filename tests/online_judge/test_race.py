@@ -253,14 +253,18 @@ def race(
     tolerance: float | Tolerance = 0.05,
     unwritten: Sequence[torch.Tensor] = (),
     fastest_ms: float = math.inf,
+    compiled: Callable[[Any], object] | None = None,
 ) -> Outcome:
-    """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
+    """Run a race to its end; outputs that are not ``kept`` are compared at once and never later.
+
+    The baseline is the reference ``compiled``, or else itself.
+    """
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
         candidate.told = held.clock
         problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
         expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
-        call, rng = problem.timed_call("eager"), random.Random(1)
+        call, rng = compiled or problem.timed_call("eager"), random.Random(1)
         setup = TimingSetup(
             problem.reference, "race", call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
         )
@@ -598,6 +602,23 @@ def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, waits: list[FakeSt
     assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
 
 
+def test_random_calls_slowed_for_long_are_repeated(clock: Clock, waits: list[FakeStopwatch]) -> None:
+    class Disturbed(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            self.hidden_ms["plain"] = 0.0 if len(waits) > 2 else 2.0
+            return super().run(order)
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        assert candidate.order is not None
+        torch.manual_seed(candidate.order.seed)
+        return torch.nn.functional.dropout(x, 0.5, True)
+
+    candidate = Disturbed(clock, forward)
+    outcome = race(candidate, DROPOUT)
+    assert candidate.rounds["plain"] == 7
+    assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
+
+
 def test_replays_wait_until_the_gpu_is_quiet(clock: Clock, waits: list[FakeStopwatch]) -> None:
     class Disturbed(Candidate):
         def run(self, order: BlockOrder) -> Block:
@@ -647,6 +668,24 @@ def test_wrong_element_share_is_checked_per_timed_call(
     assert all(flag.evidence and "of timed call " in flag.evidence for flag in flags_of(outcome))
 
 
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize(
+    ("source", "forward"), [(RELU, torch.relu), (DOUBLED, lambda x: x.mul_(2.0))], ids=["new", "in place"]
+)
+def test_outputs_are_those_of_the_eager_reference(
+    clock: Clock, source: str, forward: Forward, kept: bool
+) -> None:
+    """A compiled baseline may round otherwise, by more than the tolerance; it is only timed."""
+
+    def compiled(x: torch.Tensor) -> torch.Tensor | None:
+        result = forward(x)
+        return None if result is None else result + 1.0
+
+    assert flags(race(Candidate(clock, forward), source, compiled=compiled, kept=kept)) == set()
+    wrong = race(Candidate(clock, compiled), source, compiled=compiled, kept=kept)
+    assert flags(wrong) == {"timed_output_wrong"}
+
+
 @pytest.mark.parametrize("middle", [0.5, 7.0])
 def test_unrequested_forward_pass_times_are_ignored(clock: Clock, middle: float) -> None:
     class Claiming(Candidate):
@@ -666,7 +705,7 @@ def test_random_outputs_are_not_replayed(clock: Clock) -> None:
 
     candidate = Candidate(clock, forward, hidden_ms={"plain": 2.0})
     assert flags(race(candidate, DROPOUT)) == set()
-    assert candidate.rounds["graph"] == 0
+    assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (9, 0)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import math
 import random
 import statistics
+from itertools import chain
 
 import pytest
 from hypothesis import given
@@ -57,9 +58,23 @@ def test_interval_holds_the_ratio_and_grows_with_noise() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_noisy_interval_surrounds_the_ratio_of_medians(seed: int) -> None:
     top, bottom = rounds(1, 6.0, 0.1), rounds(2, 2.0, 0.1)
-    ratio = statistics.median(map(statistics.median, top)) / statistics.median(map(statistics.median, bottom))
     low, high = interval(top, bottom, random.Random(seed))
-    assert low < ratio < high
+    assert low < statistics.median(chain(*top)) / statistics.median(chain(*bottom)) < high
+
+
+def test_interval_is_that_of_all_calls_medians() -> None:
+    """Most rounds have a median of 1, but most calls take 2."""
+    bottom = [[1.0, 1.0, 2.0]] * 9 + [[2.0] * 12]
+    low, high = interval([[1.0] * len(part) for part in bottom], bottom, random.Random(0))
+    assert low <= 1 / statistics.median(chain(*bottom)) <= high
+
+
+@given(st.lists(st.lists(TIMES, min_size=1, max_size=9), min_size=1, max_size=9))
+def test_single_draw_of_all_rounds_gives_their_median(parts: list[list[float]]) -> None:
+    """With one round each draw is the round itself."""
+    calls = list(chain(*parts))
+    low, high = interval([calls], [[1.0]], random.Random(0))
+    assert low == high == pytest.approx(statistics.median(calls))
 
 
 def test_interval_of_the_same_samples_is_the_same() -> None:

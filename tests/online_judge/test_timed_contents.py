@@ -185,8 +185,8 @@ def test_only_needed_structure_gets_a_second_timing(
             raise WrongValues(OtherWeights(), (), cast(Any, None))
         return SimpleNamespace(share=None)
 
-    pool = SimpleNamespace(redraws=False, copy_of=lambda number: ["mixed"], close=nothing)
-    made = SimpleNamespace(pool=pool, free=nothing, draw_anew=lambda: drawn)
+    pool = SimpleNamespace(redraws=False, copy_of=lambda number: ["mixed"])
+    made = SimpleNamespace(pool=pool, close=nothing, free=nothing, draw_anew=lambda: drawn)
     monkeypatch.setattr(evaluation, "InterleavedTiming", Timing)
     monkeypatch.setattr(evaluation, "TimingSetup", lambda *args, **options: made)
     monkeypatch.setattr(evaluation.gpu_state, "snapshot", nothing)

@@ -245,6 +245,7 @@ class TimingSetup:
         self._expected = expected
         self.name = name
         self._call = call
+        self._eager = reference.call("eager")
         self._stopwatch = stopwatch
         _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
@@ -349,11 +350,23 @@ class TimingSetup:
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
         """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
+        return self._block(self._call, sets, flushes, marked=marked)
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the timed call gives the outputs that are expected; a compiled one rounds otherwise."""
+        return self._call == self._eager
+
+    def write_expected(self, sets: Sequence[int]) -> None:
+        """Run the eager reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
+        self._block(self._eager, sets, 0, marked=False)
+
+    def _block(self, call: Call, sets: Sequence[int], flushes: int, *, marked: bool) -> Observed:
         reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
         self.reference.begin(self.name)
         with blaming(_FAILS):
             run = self._stopwatch.block(
-                self._call,
+                call,
                 [self.pool.sets[place] for place in sets],
                 self._own[: len(sets)],
                 flushes=flushes,
@@ -396,6 +409,12 @@ class TimingSetup:
             held.copy_(own)
         torch.cuda.synchronize()
         return (time.perf_counter() - begin) * 1e3 / count
+
+    def close(self) -> None:
+        """Free what no other process uses; no more blocks can be run."""
+        self.pool.close()
+        self.own_rows, self._own = [], []
+        self._memory.pop().free()
 
     def free(self) -> None:
         """Free the memory; the candidate process, if any, must be gone."""

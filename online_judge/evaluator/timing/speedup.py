@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 import random
 import statistics
+from collections import Counter
 from collections.abc import Sequence
+
+import numpy
 
 from online_judge.protocol.measurement import Times
 
@@ -49,16 +52,23 @@ def interval(
     samples of one round share its clocks and temperature, so they are not independent.
     """
     rounds = len(numerators)
-    tops = [statistics.median(part) for part in numerators]
-    bottoms = [statistics.median(part) for part in denominators]
-    ratios = []
-    for _ in range(RESAMPLES):
-        drawn = [rng.randrange(rounds) for _ in range(rounds)]
-        top = statistics.median(tops[place] for place in drawn)
-        ratios.append(top / statistics.median(bottoms[place] for place in drawn))
-    ratios.sort()
+    drawn = [Counter(rng.choices(range(rounds), k=rounds)) for _ in range(RESAMPLES)]
+    times = numpy.array([[draw[place] for place in range(rounds)] for draw in drawn])
+    ratios = sorted((_medians(numerators, times) / _medians(denominators, times)).tolist())
     rest = (1 - CONFIDENCE) / 2
     return quantile(ratios, rest), quantile(ratios, 1 - rest)
+
+
+def _medians(parts: Sequence[Sequence[float]], times: numpy.ndarray) -> numpy.ndarray:
+    """Return the medians of all samples of draws; part ``p`` occurs ``times[draw, p]`` times in each."""
+    samples = numpy.concatenate([numpy.asarray(part) for part in parts])
+    owners = numpy.repeat(numpy.arange(len(parts)), [len(part) for part in parts])
+    order = numpy.argsort(samples, kind="stable")
+    ranks = numpy.cumsum(times[:, owners[order]], axis=1)
+    total = ranks[:, -1:]
+    ordered = samples[order]
+    below, above = (ordered[found.argmax(axis=1)] for found in (2 * ranks >= total, 2 * ranks > total))
+    return (below + above) / 2
 
 
 def spread(numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]]) -> float:
