@@ -411,10 +411,11 @@ class TimingSetup:
         return (time.perf_counter() - begin) * 1e3 / count
 
     def close(self) -> None:
-        """Free what no other process uses; no more blocks can be run."""
+        """Free what no other process uses, and torch's cache; no more blocks can be run."""
         self.pool.close()
         self.own_rows, self._own = [], []
         self._memory.pop().free()
+        torch.cuda.empty_cache()
 
     def free(self) -> None:
         """Free the memory; the candidate process, if any, must be gone."""

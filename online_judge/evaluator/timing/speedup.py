@@ -67,8 +67,10 @@ def _medians(parts: Sequence[Sequence[float]], times: numpy.ndarray) -> numpy.nd
     ranks = numpy.cumsum(times[:, owners[order]], axis=1)
     total = ranks[:, -1:]
     ordered = samples[order]
-    below, above = (ordered[found.argmax(axis=1)] for found in (2 * ranks >= total, 2 * ranks > total))
-    return (below + above) / 2
+    below = numpy.argmax(2 * ranks >= total, axis=1)
+    above = numpy.argmax(2 * ranks > total, axis=1)
+    medians: numpy.ndarray = (ordered[below] + ordered[above]) / 2
+    return medians
 
 
 def spread(numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]]) -> float:
