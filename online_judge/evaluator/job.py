@@ -107,6 +107,7 @@ class ReferenceJob:
         with self._memory(CALLS_OF_TUNING), self._holding(exclusive=False):
             self._clock("reference", Stage.TIMING.value)
             self._problem.timed_call(self._request.baseline)
+            torch.cuda.empty_cache()  # compiling takes much more memory than calls
 
 
 class CandidateJob(ReferenceJob):

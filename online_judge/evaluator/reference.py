@@ -316,8 +316,6 @@ class Reference:
             return self._call
         if kind not in self._compiled:
             mode = None if kind == "compile" else "max-autotune"
-            if self.stochastic:
-                _draw_as_eager_code()
             with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
                 compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
                 inputs = self.inputs(kind)
@@ -435,13 +433,6 @@ class Reference:
     def _synchronise(self) -> None:
         if self.cuda:
             torch.cuda.synchronize()
-
-
-def _draw_as_eager_code() -> None:
-    """Let ``torch.compile`` draw the numbers that eager code draws, in later compilations too."""
-    from torch._inductor import config  # takes seconds to import
-
-    config.fallback_random = True
 
 
 def _are_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

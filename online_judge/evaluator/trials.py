@@ -33,8 +33,8 @@ _NEARER = 0.2
 _PADDING = 4
 _MAX_TEXT = 200
 _CALLS_OF_CANDIDATE = 4
-"""A candidate may need memory for inputs and outputs of so many calls: a copy of inputs, outputs of two
-calls, what a call needs besides, and outputs in the evaluator's memory."""
+"""Memory that a candidate may need, in inputs and outputs of a call: a copy of the inputs, outputs of two
+calls, the intermediate results of one, and the evaluator's place for outputs."""
 
 
 Shape = tuple[int, ...]

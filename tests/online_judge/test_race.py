@@ -257,7 +257,7 @@ def race(
 ) -> Outcome:
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later.
 
-    The baseline is the reference ``compiled``, or else itself.
+    The baseline is ``compiled``, or else the reference.
     """
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
         candidate.told = held.clock
@@ -602,10 +602,13 @@ def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, waits: list[FakeSt
     assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
 
 
-def test_random_calls_slowed_for_long_are_repeated(clock: Clock, waits: list[FakeStopwatch]) -> None:
+@pytest.mark.parametrize(("waits_needed", "rounds"), [(0, 1), (1, 3), (3, 7), (9, 9)])
+def test_random_calls_slowed_for_long_are_repeated(
+    clock: Clock, waits: list[FakeStopwatch], waits_needed: int, rounds: int
+) -> None:
     class Disturbed(Candidate):
         def run(self, order: BlockOrder) -> Block:
-            self.hidden_ms["plain"] = 0.0 if len(waits) > 2 else 2.0
+            self.hidden_ms["plain"] = 0.0 if len(waits) >= waits_needed else 2.0
             return super().run(order)
 
     def forward(x: torch.Tensor) -> torch.Tensor:
@@ -615,8 +618,8 @@ def test_random_calls_slowed_for_long_are_repeated(clock: Clock, waits: list[Fak
 
     candidate = Disturbed(clock, forward)
     outcome = race(candidate, DROPOUT)
-    assert candidate.rounds["plain"] == 7
-    assert outcome.candidate.e2e_ms == pytest.approx(1.0, abs=0.1)
+    assert candidate.rounds["plain"] == rounds
+    assert outcome.candidate.e2e_ms == pytest.approx(1.0 if rounds < 9 else 3.0, abs=0.1)
 
 
 def test_replays_wait_until_the_gpu_is_quiet(clock: Clock, waits: list[FakeStopwatch]) -> None:
@@ -684,6 +687,36 @@ def test_outputs_are_those_of_the_eager_reference(
     assert flags(race(Candidate(clock, forward), source, compiled=compiled, kept=kept)) == set()
     wrong = race(Candidate(clock, compiled), source, compiled=compiled, kept=kept)
     assert flags(wrong) == {"timed_output_wrong"}
+
+
+def test_slow_eager_reference_runs_a_few_calls(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts: list[int] = []
+    write = TimingSetup.write_expected
+
+    def counted(setup: TimingSetup, sets: Sequence[int]) -> None:
+        counts.append(len(sets))
+        write(setup, sets)
+
+    monkeypatch.setattr(TimingSetup, "write_expected", counted)
+    monkeypatch.setattr(TimingSetup, "eager_calls", 2)
+    assert flags(race(Candidate(clock), compiled=torch.relu)) == set()
+    assert max(counts) == 2
+    wrong = Candidate(clock, lambda x: torch.relu(x) + 1.0)
+    assert flags(race(wrong, compiled=torch.relu)) == {"timed_output_wrong"}
+
+
+@pytest.mark.parametrize("compiled", [None, torch.relu])
+def test_inputs_changed_while_the_reference_runs_are_noticed(
+    clock: Clock, compiled: Callable[[Any], object] | None
+) -> None:
+    """The candidate skips its work and makes its answer that of other inputs."""
+
+    def change_inputs() -> None:
+        for arguments in candidate.inputs:
+            arguments[0].zero_()
+
+    candidate = Candidate(clock, torch.zeros_like)
+    assert flags(race(candidate, compiled=compiled, meanwhile=change_inputs)) == {"inputs_changed"}
 
 
 @pytest.mark.parametrize("middle", [0.5, 7.0])

@@ -244,11 +244,12 @@ class InterleavedTiming:
         number = self._plain_rounds(outcome, number, theirs, ours, 1)
         outcome.copy_ms = self._setup.copy_ms()
         can_replay = not self._reference.stochastic  # a graph cannot reseed between calls
-        for _ in range(1 if can_replay else _PLAIN_TIMES_AGAIN):
-            if not self._is_odd(outcome) or slower_ms >= SLOW_MS:
-                break
-            self._setup.wait_for_quiet()  # others may have slowed the host or the GPU
-            number = self._plain_rounds(outcome, number, theirs, ours, _PLAIN_ROUNDS_AGAIN)
+        if self._is_odd(outcome) and slower_ms < SLOW_MS:
+            for _ in range(1 if can_replay or outcome.stopped_early else _PLAIN_TIMES_AGAIN):
+                self._setup.wait_for_quiet()  # others may have slowed the host or the GPU
+                number = self._plain_rounds(outcome, number, theirs, ours, _PLAIN_ROUNDS_AGAIN)
+                if not _is_launch_bound(outcome):
+                    break
         spent("plain")
         if can_replay and self._is_odd(outcome):
             self._replay(outcome, number, theirs, ours)
@@ -357,7 +358,7 @@ class InterleavedTiming:
         return (
             clock_check.Clocks.of(candidate.seen, outcome.reference.seen).disagree
             or candidate.is_uneven
-            or clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
+            or _is_launch_bound(outcome)
         )
 
     def _single_calls(self, outcome: Outcome, number: int, flushes: int, most: int) -> int:
@@ -395,6 +396,9 @@ class InterleavedTiming:
         """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
         setup = self._setup
         sets = sorted(self._rng.sample(range(order.calls), ours))
+        compared = sets
+        if not (setup.is_eager or self._reference.returns_state):
+            compared = sorted(self._rng.sample(sets, min(setup.eager_calls, ours)))
         try:
             self._dialogue.ready_block(order)
         except BlockRefused as refused:
@@ -406,15 +410,15 @@ class InterleavedTiming:
         self._leave_memory()
         setup.poison(order.calls)
         setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
-        guarded = self._rng.choice(sets)
+        guarded = self._rng.choice(compared)
         copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
-        places = self._hidden_places(ours)
-        rows = torch.tensor(sets, device="cuda")
+        places = self._hidden_places(len(compared))
+        rows = torch.tensor(compared, device="cuda")
         received = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
         got = self._written(received, places)
-        whole = self._rng.choice(sets) if number < _AUDITS else None
+        whole = self._rng.choice(compared) if number < _AUDITS else None
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
@@ -433,12 +437,14 @@ class InterleavedTiming:
         if not setup.is_eager:
             if written:
                 setup.pool.put_back(copies)
-            setup.write_expected(sets)
-        own = torch.arange(ours, device="cuda")[:, None]
+            setup.write_expected(compared)
+        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
+            outcome.observations.append(noted.InputsChanged(timed_call=guarded, result_changes=True))
+        own = torch.arange(len(compared), device="cuda")[:, None]
         want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
-        self._audits.append(_Audit(number, None, got, self._written(want, places), sets))
+        self._audits.append(_Audit(number, None, got, self._written(want, places), compared))
         if whole is not None:
-            want_whole = [self._kept(held[sets.index(whole)]) for held in setup.own_rows]
+            want_whole = [self._kept(held[compared.index(whole)]) for held in setup.own_rows]
             audit = _Audit(number, whole, got_whole, want_whole)
             if self._large:
                 self._compare(outcome, audit)
@@ -479,6 +485,11 @@ class InterleavedTiming:
             else:
                 found.append(torch.arange(size, device="cuda").expand(calls, size))
         return found
+
+
+def _is_launch_bound(outcome: Outcome) -> bool:
+    candidate = outcome.candidate
+    return clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
 
 
 def _are_ties(found: Difference, want: torch.Tensor) -> bool:

@@ -354,8 +354,13 @@ class TimingSetup:
 
     @property
     def is_eager(self) -> bool:
-        """Whether the timed call gives the outputs that are expected; a compiled one rounds otherwise."""
+        """Whether the timed call gives the outputs that are expected; a compiled one rounds differently."""
         return self._call == self._eager
+
+    @property
+    def eager_calls(self) -> int:
+        """How many calls of the eager reference take about as long as a block."""
+        return max(1, int(BLOCK_MS / max(self.reference.fastest_s * 1e3, 1e-3)))
 
     def write_expected(self, sets: Sequence[int]) -> None:
         """Run the eager reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
