@@ -35,7 +35,7 @@ class Problem:
         self.reference = reference
         self.call_bytes = 0  # most GPU memory held in a call of the reference; 0 before it is measured
         self.kept_bytes = 0  # of it that stays between calls: a copy of the weights
-        self.timed_bytes = 0  # of a call's inputs, and twice its outputs
+        self.timed_bytes = 0  # of both sides' inputs and outputs of a call
         self._empty = False
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
@@ -48,7 +48,7 @@ class Problem:
         inputs = self.reference.inputs(_TRIAL)
         torch.cuda.reset_peak_memory_stats()
         outputs = self.reference.outputs(inputs, _TRIAL).leaves
-        self.timed_bytes = lay_out(costs.leaves_of(inputs))[1] + 2 * lay_out(outputs, contiguous=True)[1]
+        self.timed_bytes = 2 * (lay_out(costs.leaves_of(inputs))[1] + lay_out(outputs, contiguous=True)[1])
         held = [leaf for leaf in self.reference.weights.values() if leaf.is_cuda]
         self.kept_bytes = costs.nbytes(held)
         self.call_bytes = int(torch.cuda.max_memory_allocated()) - self.kept_bytes

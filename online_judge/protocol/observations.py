@@ -62,7 +62,7 @@ class StaleWeights(Fact):
 
 class InputsChanged(Fact):
     kind: Literal["inputs_changed"] = "inputs_changed"
-    result_changes: bool = False  # whether the reference gives another result, or read changed inputs
+    result_changes: bool = False  # whether the reference gives another result for the changed inputs
     timed_call: int | None = None  # index of the timed call; None for a call of the correctness trials
 
 

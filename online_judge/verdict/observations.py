@@ -53,8 +53,6 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
             yield Flag("inputs_changed", "a call changed its inputs so that the reference's result differs")
         case seen.InputsChanged(timed_call=None):
             yield Flag("inputs_written", "a call changed its inputs; the reference's result stays the same")
-        case seen.InputsChanged(timed_call=call, result_changes=True):
-            yield Flag("inputs_changed", f"inputs of timed call {call} changed while the reference read them")
         case seen.InputsChanged(timed_call=call):
             yield Flag("inputs_written", f"timed call {call} changed its inputs")
         case seen.EqualCallsDiffer(rms=rms):

@@ -64,7 +64,7 @@ def pools() -> Iterator[Any]:
 
     yield make
     for pool in made:
-        pool.shared.free()
+        pool.close()
 
 
 def sums(pool: InputPool) -> list[tuple[int, ...]]:
@@ -153,14 +153,26 @@ def test_seed_dependent_shapes_cannot_be_timed(pools: Any) -> None:
         pools("[torch.randn(int(torch.randint(3, 1000, ())))]")
 
 
-def test_changed_inputs_are_seen_and_put_back(pools: Any) -> None:
+def test_changed_copies_are_seen_and_renewed(pools: Any) -> None:
     pool = pools("[torch.randn(100), torch.full((3,), float('nan'))]")
-    copy = pool.copy_of(2)
-    assert pool.is_unchanged(2, copy)
-    pool.sets[2][0][99] += 1
-    assert not pool.is_unchanged(2, copy)
+    shared, parcel = pool.share()
+    before = sums(pool)
+    assert pool.is_unchanged(2)
+    shared.view(parcel.places[4])[99] += 1  # the first tensor of list 2
+    assert [pool.is_unchanged(number) for number in range(6)] == [True, True, False, True, True, True]
+    assert sums(pool) == before
+    pool.refresh()
+    assert pool.is_unchanged(2)
+    shared.free()
+
+
+def test_written_lists_are_put_back(pools: Any) -> None:
+    pool = pools("[torch.randn(100), torch.full((3,), float('nan'))]")
+    before, copy = sums(pool), pool.copy_of(2)
+    pool.sets[2][0].zero_()
+    assert sums(pool) != before
     pool.put_back({2: copy})
-    assert pool.is_unchanged(2, copy)
+    assert sums(pool) == before
 
 
 def test_shared_memory_holds_nothing_that_was_freed() -> None:
@@ -290,7 +302,7 @@ def test_setup_without_enough_memory_leaves_none_behind(
     real, made = setup.SharedTensors, []
 
     def full(nbytes: int, *, cuda: bool) -> Any:
-        if len(made) == 2:  # the inputs and the outputs of one side
+        if len(made) == 3:  # the inputs of both sides and the outputs of one
             raise DriverError("cuMemAlloc failed with CUDA error 2")
         made.append(real(nbytes, cuda=cuda))
         return made[-1]

@@ -160,6 +160,7 @@ class TestWhatForwardDoes:
 
 def test_a_checksum_tells_changed_and_moved_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "_CHUNK", 7)
+    monkeypatch.setattr(costs, "_COMPARED", 7)
     for dtype in (torch.float32, torch.bfloat16, torch.bool, torch.int64, torch.complex64, torch.float64):
         x = torch.arange(30).reshape(5, 6).to(dtype)
         x[0, 0], x[0, 2], x[4, 5] = 1, 0, 1

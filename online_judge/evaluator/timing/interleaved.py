@@ -308,7 +308,7 @@ class InterleavedTiming:
         """Warm it up; return the claimed number of calls, and wall milliseconds of the fastest one."""
         setup = self._setup
         order = Prepare(
-            inputs=setup.pool.parcel,
+            inputs=setup.inputs,
             outputs=setup.outputs,
             seed=self._reference.call_seed(setup.name),
             reseed=self._reference.stochastic,
@@ -411,7 +411,6 @@ class InterleavedTiming:
         setup.poison(order.calls)
         setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         guarded = self._rng.choice(compared)
-        copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(len(compared))
@@ -422,9 +421,8 @@ class InterleavedTiming:
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
-        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
+        if not written and not setup.pool.is_unchanged(guarded):
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
-        setup.pool.put_back(copies)  # the reference must see the candidate's inputs
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"
@@ -432,14 +430,13 @@ class InterleavedTiming:
         except ValueError as error:
             raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
         outcome.candidate.add(Observed(wall_ms, block), order, single=single)
+        apart = not setup.is_eager
+        copies = {place: setup.pool.copy_of(place) for place in compared} if apart and written else {}
         own_block = setup.reference_block(sets, order.flushes, marked=marked)
         outcome.reference.add(own_block, order, ours, single=single)
-        if not setup.is_eager:
-            if written:
-                setup.pool.put_back(copies)
+        if apart:
+            setup.pool.put_back(copies)
             setup.write_expected(compared)
-        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
-            outcome.observations.append(noted.InputsChanged(timed_call=guarded, result_changes=True))
         own = torch.arange(len(compared), device="cuda")[:, None]
         want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
         self._audits.append(_Audit(number, None, got, self._written(want, places), compared))

@@ -48,17 +48,18 @@ Call = Callable[..., object]
 
 
 class InputPool:
-    """``count`` argument lists of one structure in memory that is shared with the candidate process.
+    """``count`` argument lists of one structure, for the reference.
 
+    The candidate process has copies of them, see :meth:`share`; whatever it writes there reaches nobody else.
     Their contents come from a few draws of ``get_inputs`` under hidden seeds (:class:`Contents`). A single
     argument list that ``fills`` the memory is drawn anew each time instead, if that is quick: then the memory
-    holds neither draws nor copies of it, and :attr:`redraws` is True.
+    holds no draws, and :attr:`redraws` is True.
     """
 
     def __init__(
         self, reference: Reference, name: str, count: int, rng: random.Random, *, fills: bool = False
     ) -> None:
-        """Draw inputs named ``name`` and share them.
+        """Draw inputs named ``name``.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn or shared.
@@ -66,7 +67,6 @@ class InputPool:
         """
         self._reference = reference
         self._name = name
-        self._sums: list[int] = []
         begin = time.perf_counter()
         trees = [self._draw(0)]
         torch.cuda.synchronize()
@@ -78,14 +78,15 @@ class InputPool:
         self._places, self.set_bytes = lay_out(trees[0].leaves)
         if any(lay_out(tree.leaves)[0] != self._places for tree in trees):
             raise ReferenceFailed(_OTHER_SHAPES)
-        self.shared = SharedTensors(count * self.set_bytes, cuda=True)
-        self.rows: list[torch.Tensor] = rows(self.shared, self._places, count, self.set_bytes)
-        self.parcel = repeated(self.shared, trees[0].shape, self._places, count, self.set_bytes)
         self._signature = trees[0].signature()
         self._alike = all(tree.signature() == self._signature for tree in trees)
         self._drawn_lists = int(self.redraws)  # so many argument lists are drawn anew each time
-        leaves = tuple(self.shared.view(place) for place in self.parcel.places)
-        self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
+        self._memory = SharedTensors(count * self.set_bytes, cuda=True)  # laid out as what is shared
+        self.rows: list[torch.Tensor] = rows(self._memory, self._places, count, self.set_bytes)
+        self._shared_rows: list[torch.Tensor] = []
+        self._parcel = repeated(self._memory, trees[0].shape, self._places, count, self.set_bytes)
+        leaves = tuple(self._memory.view(place) for place in self._parcel.places)
+        self.sets: list[list[object]] = put_together(self._parcel.shape, leaves)
         self._contents: Contents | None = None
         if not self.redraws:
             drawn = [
@@ -98,8 +99,24 @@ class InputPool:
         try:
             self.refresh(whole=True)
         except BaseException:
-            self.shared.free()  # no other process uses it yet
+            self._memory.free()
             raise
+
+    def share(self) -> tuple[SharedTensors, Parcel]:
+        """Return copies of the argument lists in memory for a candidate process, renewed when these are.
+
+        Raises:
+            DriverError: there is too little memory.
+        """
+        count = len(self.sets)
+        shared = SharedTensors(count * self.set_bytes, cuda=True)
+        self._shared_rows = rows(shared, self._places, count, self.set_bytes)
+        self._share_again()
+        return shared, shared.parcel(self._parcel.shape, self._parcel.places)
+
+    def _share_again(self) -> None:
+        for row, own in zip(self._shared_rows, self.rows, strict=False):
+            row.copy_(own)
 
     def _draw(self, number: int) -> Tree:
         try:
@@ -111,13 +128,12 @@ class InputPool:
         """Give every argument list contents that it never had before, in part or as a ``whole``."""
         for number in range(self._drawn_lists):
             self._last_draw += 1
-            leaves = self._last_drawn()
-            if self.redraws:
-                self._sums = [costs.checksum(leaf) for leaf in leaves]  # before the candidate can see them
-            self._write(leaves, number)
+            for row, leaf in zip(self.rows, self._last_drawn(), strict=True):
+                row[number].copy_(leaf)
         if not self._drawn_lists:
             assert self._contents is not None
             self._contents.fill(self.rows, 1.0 if whole else _FRESH)
+        self._share_again()
         torch.cuda.synchronize()
 
     def _last_drawn(self) -> list[torch.Tensor]:
@@ -128,11 +144,6 @@ class InputPool:
         if tree.signature() != self._signature:
             raise ReferenceFailed(_OTHER_NUMBERS)
         return [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
-
-    def _write(self, leaves: Sequence[torch.Tensor], number: int = 0) -> None:
-        """Write into one argument list."""
-        for row, leaf in zip(self.rows, leaves, strict=True):
-            row[number].copy_(leaf)
 
     def keep_structure(self) -> None:
         """From now on give every argument list contents with the structure of a draw."""
@@ -157,28 +168,27 @@ class InputPool:
         return self._drawn_lists
 
     def close(self) -> None:
-        """Free the draws; the contents change no more."""
+        """Free the argument lists and draws, but not what is shared."""
         self._contents = None
+        self.rows, self.sets, self._shared_rows = [], [], []
+        self._memory.free()
 
-    def copy_of(self, number: int) -> list[object] | None:
-        """Return private tensors with the contents of one argument list; None if the draw can be repeated."""
-        return None if self.redraws else oracles.copied(self.sets[number])
+    def copy_of(self, number: int) -> list[object]:
+        """Return tensors with the contents of one argument list."""
+        return oracles.copied(self.sets[number])
 
-    def put_back(self, copies: Mapping[int, list[object] | None]) -> None:
+    def put_back(self, copies: Mapping[int, list[object]]) -> None:
         """Write the contents that argument lists had when :meth:`copy_of` was called."""
         for number, copy in copies.items():
-            if copy is None:
-                self._write(self._last_drawn())
-                continue
             for held, leaf in zip(take_apart(self.sets[number]).leaves, take_apart(copy).leaves, strict=True):
                 held.copy_(leaf)
 
-    def is_unchanged(self, number: int, copy: list[object] | None) -> bool:
-        """Return True if an argument list is as it was when :meth:`copy_of` was called, to the bit."""
-        if copy is None:
-            return [costs.checksum(row[0]) for row in self.rows] == self._sums
-        now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
-        return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
+    def is_unchanged(self, number: int) -> bool:
+        """Return True if a candidate process's copy of an argument list equals the list, to the bit."""
+        return all(
+            costs.same_bits(row[number], own[number])
+            for row, own in zip(self._shared_rows, self.rows, strict=True)
+        )
 
 
 def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[torch.Tensor]:
@@ -249,24 +259,27 @@ class TimingSetup:
         self._stopwatch = stopwatch
         _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
-        each = max(bytes_in + 2 * self.output_bytes, 1)
+        each = max(2 * (bytes_in + self.output_bytes), 1)
         torch.cuda.empty_cache()
         free, total = torch.cuda.mem_get_info()
         space = min(free * _SHARE_OF_FREE_MEMORY, max(total * _SHARE_OF_MEMORY, _LEAST_CALLS * each))
         self.count = max(1, min(MAX_CALLS, int(space / each)))
-        fills = 2 * each > _SHARE_OF_FREE_MEMORY * total  # whatever others hold
+        fills = 2 * (bytes_in + 2 * self.output_bytes) > _SHARE_OF_FREE_MEMORY * total  # whatever others hold
         self.pool = InputPool(reference, name, self.count, rng, fills=fills)
-        self._memory = [self.pool.shared]
+        self.shared_tensors: list[SharedTensors] = []
+        self._kept: SharedTensors | None = None
         try:
-            for _ in range(2 if shared else 1):
-                self._memory.append(SharedTensors(self.count * self.output_bytes, cuda=True))
+            if shared:
+                sent, self.inputs = self.pool.share()
+                self.shared_tensors.append(sent)
+                self._received = SharedTensors(self.count * self.output_bytes, cuda=True)
+                self.shared_tensors.append(self._received)
+            kept = self._kept = SharedTensors(self.count * self.output_bytes, cuda=True)
         except BaseException:
             self.free()  # no other process uses it yet
             raise
-        *self.shared_tensors, kept = self._memory
         if shared:
             shape = [Slot(leaf) for leaf in range(len(places))]
-            self._received = self.shared_tensors[-1]
             self.outputs = repeated(self._received, shape, places, self.count, self.output_bytes)
             self.received_rows = rows(self._received, places, self.count, self.output_bytes)
         self.own_rows = rows(kept, places, self.count, self.output_bytes)
@@ -419,20 +432,22 @@ class TimingSetup:
         """Free what no other process uses, and torch's cache; no more blocks can be run."""
         self.pool.close()
         self.own_rows, self._own = [], []
-        self._memory.pop().free()
+        if self._kept is not None:
+            self._kept.free()
         torch.cuda.empty_cache()
 
     def free(self) -> None:
         """Free the memory; the candidate process, if any, must be gone."""
-        for shared in self._memory:
+        self.close()
+        for shared in self.shared_tensors:
             shared.free()
-        self._memory.clear()
+        self.shared_tensors.clear()
 
 
 def memory_beyond_share(call_bytes: int, total: int) -> float:
     """Return how many bytes a timing may take beyond the share of the memory that every timing may take.
 
-    ``call_bytes`` are those of the inputs and of both sides' outputs of a call.
+    ``call_bytes`` are those of both sides' inputs and outputs of a call.
     """
     return max(min(_LEAST_CALLS * call_bytes, _SHARE_OF_FREE_MEMORY * total) - _SHARE_OF_MEMORY * total, 0.0)
 
