@@ -56,7 +56,7 @@ def _call(name: str, *arguments: object) -> None:
 def free_cache_if_scarce(needed: int = 0) -> None:
     """Give back torch's cached memory if other processes may lack memory; this takes a while.
 
-    They may if less than ``needed`` bytes are free, or less than a share of all.
+    They may lack it if less than ``needed`` bytes are free, or less than a share of all.
     """
     free, total = torch.cuda.mem_get_info()
     if free < max(_SCARCE * total, needed):

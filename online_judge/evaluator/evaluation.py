@@ -94,7 +94,8 @@ class Evaluation(CandidateJob):
                 torch.cuda.empty_cache()
         if timed and self._reference.shapes_vary:
             raise ReferenceFailed(_SHAPES_VARY)
-        calls = CALLS_OF_TIMING + (self._request.baseline != "eager")  # the eager reference is called too
+        # beside a compiled baseline the eager reference is called too
+        calls = CALLS_OF_TIMING + (timed and self._request.baseline != "eager")
         self._kept.enter_context(self._memory(calls, timed=timed))
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):

@@ -74,7 +74,6 @@ class SharedTensors:
         self._handle: bytes | None = None
         if cuda:
             self._address = cuda_driver.allocate(nbytes)
-            self._handle = cuda_driver.export(self._address)
             self._bytes = cuda_driver.as_bytes(self._address, nbytes)
             # the driver clears nothing: what the reference computed and freed may be there
             cuda_driver.as_bytes(self._address, cuda_driver.whole(nbytes)).zero_()
@@ -93,12 +92,18 @@ class SharedTensors:
         return _view(self._bytes, place)
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
-        """Describe a tree in this memory for the other process."""
+        """Describe a tree in this memory for the other process, which can use it from now on."""
+        if self._address and self._handle is None:
+            self._handle = cuda_driver.export(self._address)
         return Parcel(shape, places, self.nbytes, self._handle, self.stays)
 
     def fill(self, byte: int, nbytes: int) -> None:
         """Overwrite the first ``nbytes``; 0xFF makes every floating number a NaN."""
         self._bytes[:nbytes].fill_(byte)
+
+    def copy_from(self, other: SharedTensors) -> None:
+        """Overwrite this memory with that of ``other``, which is as large."""
+        self._bytes.copy_(other._bytes)
 
     def settle(self) -> None:
         """Wait for pending writes, because work of another process does not wait for them."""

@@ -678,7 +678,7 @@ def test_wrong_element_share_is_checked_per_timed_call(
 def test_outputs_are_those_of_the_eager_reference(
     clock: Clock, source: str, forward: Forward, kept: bool
 ) -> None:
-    """A compiled baseline may round otherwise, by more than the tolerance; it is only timed."""
+    """A compiled baseline may round differently, by more than the tolerance; it is only timed."""
 
     def compiled(x: torch.Tensor) -> torch.Tensor | None:
         result = forward(x)

@@ -377,6 +377,7 @@ class InterleavedTiming:
         once the GPU is quiet.
         """
         side = outcome.candidate
+        self._leave_memory()  # a captured graph needs memory of its own
         try:
             for extra in range(_MOST_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
@@ -407,11 +408,9 @@ class InterleavedTiming:
             raise CandidateGone(Stage.TIMING, "it refused to run a block") from refused
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
-        self._leave_memory()
         setup.poison(order.calls)
-        setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
+        setup.pool.refresh(whole=written or number == 0)
         guarded = self._rng.choice(compared)
-        torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(len(compared))
         rows = torch.tensor(compared, device="cuda")

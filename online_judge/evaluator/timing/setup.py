@@ -53,7 +53,7 @@ class InputPool:
     The candidate process has copies of them, see :meth:`share`; whatever it writes there reaches nobody else.
     Their contents come from a few draws of ``get_inputs`` under hidden seeds (:class:`Contents`). A single
     argument list that ``fills`` the memory is drawn anew each time instead, if that is quick: then the memory
-    holds no draws, and :attr:`redraws` is True.
+    holds no other draws, and :attr:`redraws` is True.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class InputPool:
         """Draw inputs named ``name``.
 
         Raises:
-            ReferenceFailed: the inputs cannot be drawn or shared.
+            ReferenceFailed: the inputs cannot be drawn, or differ in form.
             DriverError: there is too little memory.
         """
         self._reference = reference
@@ -78,44 +78,62 @@ class InputPool:
         self._places, self.set_bytes = lay_out(trees[0].leaves)
         if any(lay_out(tree.leaves)[0] != self._places for tree in trees):
             raise ReferenceFailed(_OTHER_SHAPES)
+        self._shape = trees[0].shape
         self._signature = trees[0].signature()
         self._alike = all(tree.signature() == self._signature for tree in trees)
-        self._drawn_lists = int(self.redraws)  # so many argument lists are drawn anew each time
-        self._memory = SharedTensors(count * self.set_bytes, cuda=True)  # laid out as what is shared
-        self.rows: list[torch.Tensor] = rows(self._memory, self._places, count, self.set_bytes)
-        self._shared_rows: list[torch.Tensor] = []
-        self._parcel = repeated(self._memory, trees[0].shape, self._places, count, self.set_bytes)
-        leaves = tuple(self._memory.view(place) for place in self._parcel.places)
-        self.sets: list[list[object]] = put_together(self._parcel.shape, leaves)
+        self._count = count
+        self._drawn_lists = 0  # so many argument lists are drawn anew each time, beside ``redraws``
         self._contents: Contents | None = None
-        if not self.redraws:
-            drawn = [
-                [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
-                for leaf, place in enumerate(self._places)
-            ]
-            # numbers beside the tensors, such as the largest of some lengths, are those of the first draw
-            self._contents = Contents(drawn, rng, one_draw=not self._alike)
+        self._memory: SharedTensors | None = None
+        self._shared: SharedTensors | None = None
+        self._shared_rows: list[torch.Tensor] = []
+        self.rows: list[torch.Tensor] = []
+        self.sets: list[list[object]] = []
+        drawn = [self._in_order(tree) for tree in trees]
         del trees
+        if self.redraws:
+            self._hold(drawn[0])
+            return
+        # numbers beside the tensors, such as the largest of some lengths, are those of the first draw
+        self._contents = Contents(list(zip(*drawn, strict=True)), rng, one_draw=not self._alike)
+        self._memory = SharedTensors(count * self.set_bytes, cuda=True)
+        self.rows = rows(self._memory, self._places, count, self.set_bytes)
+        shape, places = repeated(self._shape, self._places, count, self.set_bytes)
+        self.sets = put_together(shape, tuple(self._memory.view(place) for place in places))
         try:
             self.refresh(whole=True)
         except BaseException:
             self._memory.free()
             raise
 
+    def _hold(self, leaves: Sequence[torch.Tensor]) -> None:
+        """Take a draw as the only argument list."""
+        self.rows = [leaf[None] for leaf in leaves]
+        views = [
+            leaf.as_strided(place.shape, place.strides, leaf.storage_offset())
+            for leaf, place in zip(leaves, self._places, strict=True)
+        ]
+        self.sets = [put_together(self._shape, tuple(views))]
+
     def share(self) -> tuple[SharedTensors, Parcel]:
-        """Return copies of the argument lists in memory for a candidate process, renewed when these are.
+        """Return copies of the argument lists for a candidate process; :meth:`refresh` renews them too.
 
         Raises:
             DriverError: there is too little memory.
         """
-        count = len(self.sets)
-        shared = SharedTensors(count * self.set_bytes, cuda=True)
-        self._shared_rows = rows(shared, self._places, count, self.set_bytes)
+        self._shared = SharedTensors(self._count * self.set_bytes, cuda=True)
+        self._shared_rows = rows(self._shared, self._places, self._count, self.set_bytes)
         self._share_again()
-        return shared, shared.parcel(self._parcel.shape, self._parcel.places)
+        parcel = self._shared.parcel(*repeated(self._shape, self._places, self._count, self.set_bytes))
+        return self._shared, parcel
 
     def _share_again(self) -> None:
-        for row, own in zip(self._shared_rows, self.rows, strict=False):
+        if self._shared is None:
+            return
+        if self._memory is not None:
+            self._shared.copy_from(self._memory)
+            return
+        for row, own in zip(self._shared_rows, self.rows, strict=True):
             row.copy_(own)
 
     def _draw(self, number: int) -> Tree:
@@ -127,22 +145,28 @@ class InputPool:
     def refresh(self, *, whole: bool = False) -> None:
         """Give every argument list contents that it never had before, in part or as a ``whole``."""
         for number in range(self._drawn_lists):
-            self._last_draw += 1
-            for row, leaf in zip(self.rows, self._last_drawn(), strict=True):
+            for row, leaf in zip(self.rows, self._next_draw(), strict=True):
                 row[number].copy_(leaf)
-        if not self._drawn_lists:
+        if self.redraws:
+            self.rows, self.sets = [], []  # the memory may hold no more than one draw
+            self._hold(self._next_draw())
+        elif not self._drawn_lists:
             assert self._contents is not None
             self._contents.fill(self.rows, 1.0 if whole else _FRESH)
         self._share_again()
         torch.cuda.synchronize()
 
-    def _last_drawn(self) -> list[torch.Tensor]:
-        """Repeat the last draw; its tensors are flat, in memory order."""
+    def _next_draw(self) -> list[torch.Tensor]:
+        """Return the tensors of another draw, flat, in memory order."""
+        self._last_draw += 1
         tree = self._draw(self._last_draw)
         if lay_out(tree.leaves)[0] != self._places:
             raise ReferenceFailed(_OTHER_SHAPES)
         if tree.signature() != self._signature:
             raise ReferenceFailed(_OTHER_NUMBERS)
+        return self._in_order(tree)
+
+    def _in_order(self, tree: Tree) -> list[torch.Tensor]:
         return [_in_memory_order(*pair) for pair in zip(tree.leaves, self._places, strict=True)]
 
     def keep_structure(self) -> None:
@@ -160,8 +184,7 @@ class InputPool:
         if self.redraws or not self._alike:
             return 0
         begin = time.perf_counter()
-        self._last_draw += 1
-        self._last_drawn()
+        self._next_draw()
         torch.cuda.synchronize()
         quickly = int(_DRAWS_S / max(time.perf_counter() - begin, 1e-6))
         self._drawn_lists = min(quickly, len(self.sets))
@@ -169,9 +192,10 @@ class InputPool:
 
     def close(self) -> None:
         """Free the argument lists and draws, but not what is shared."""
-        self._contents = None
+        self._contents = self._shared = None
         self.rows, self.sets, self._shared_rows = [], [], []
-        self._memory.free()
+        if self._memory is not None:
+            self._memory.free()
 
     def copy_of(self, number: int) -> list[object]:
         """Return tensors with the contents of one argument list."""
@@ -202,15 +226,14 @@ def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: i
 
 
 def repeated(
-    shared: SharedTensors, shape: object, places: tuple[Place, ...], count: int, stride: int
-) -> Parcel:
-    """Describe ``count`` trees of one shape, one every ``stride`` bytes."""
+    shape: object, places: tuple[Place, ...], count: int, stride: int
+) -> tuple[object, tuple[Place, ...]]:
+    """Return shape and places of ``count`` trees of one shape, one every ``stride`` bytes."""
     per = len(places)
     shapes = [
         put_together(shape, tuple(Slot(per * row + leaf) for leaf in range(per))) for row in range(count)
     ]
-    everywhere = tuple(place.moved(row * stride) for row in range(count) for place in places)
-    return shared.parcel(shapes, everywhere)
+    return shapes, tuple(place.moved(row * stride) for row in range(count) for place in places)
 
 
 def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:
@@ -243,8 +266,8 @@ class TimingSetup:
     ) -> None:
         """Draw hidden inputs under ``name`` with ``rng``, and allocate outputs of the form of ``expected``.
 
-        ``call`` is the reference's timed call; with ``shared`` a candidate process writes outputs too, into
-        separate memory.
+        ``call`` is the reference's timed call; with ``shared`` a candidate process has copies of the inputs
+        and a place for its outputs.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn.
@@ -256,6 +279,7 @@ class TimingSetup:
         self.name = name
         self._call = call
         self._eager = reference.call("eager")
+        self._eager_ms = reference.fastest_s * 1e3
         self._stopwatch = stopwatch
         _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
@@ -264,7 +288,8 @@ class TimingSetup:
         free, total = torch.cuda.mem_get_info()
         space = min(free * _SHARE_OF_FREE_MEMORY, max(total * _SHARE_OF_MEMORY, _LEAST_CALLS * each))
         self.count = max(1, min(MAX_CALLS, int(space / each)))
-        fills = 2 * (bytes_in + 2 * self.output_bytes) > _SHARE_OF_FREE_MEMORY * total  # whatever others hold
+        # inputs and both sides' outputs of two calls, whatever others hold
+        fills = 2 * bytes_in + 4 * self.output_bytes > _SHARE_OF_FREE_MEMORY * total
         self.pool = InputPool(reference, name, self.count, rng, fills=fills)
         self.shared_tensors: list[SharedTensors] = []
         self._kept: SharedTensors | None = None
@@ -280,7 +305,7 @@ class TimingSetup:
             raise
         if shared:
             shape = [Slot(leaf) for leaf in range(len(places))]
-            self.outputs = repeated(self._received, shape, places, self.count, self.output_bytes)
+            self.outputs = self._received.parcel(*repeated(shape, places, self.count, self.output_bytes))
             self.received_rows = rows(self._received, places, self.count, self.output_bytes)
         self.own_rows = rows(kept, places, self.count, self.output_bytes)
         self._own = [
@@ -372,12 +397,13 @@ class TimingSetup:
 
     @property
     def eager_calls(self) -> int:
-        """How many calls of the eager reference take about as long as a block."""
-        return max(1, int(BLOCK_MS / max(self.reference.fastest_s * 1e3, 1e-3)))
+        """How many calls of the eager reference take about as long as a block; at least one."""
+        return max(1, int(BLOCK_MS / max(self._eager_ms, 1e-3)))
 
     def write_expected(self, sets: Sequence[int]) -> None:
         """Run the eager reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
-        self._block(self._eager, sets, 0, marked=False)
+        seen = self._block(self._eager, sets, 0, marked=False)
+        self._eager_ms = min(self._eager_ms, seen.wall_ms / len(sets))
 
     def _block(self, call: Call, sets: Sequence[int], flushes: int, *, marked: bool) -> Observed:
         reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
