@@ -241,6 +241,16 @@ class Candidate:
             self.outputs[number][0].copy_(output)
 
 
+class Dropping(Candidate):
+    """Drops the elements that ``DROPOUT`` drops."""
+
+    def fill_in(self, number: int) -> None:
+        assert self.order is not None
+        assert self.order.reseed
+        torch.manual_seed(self.order.seed)
+        self.outputs[number][0].copy_(torch.nn.functional.dropout(self.inputs[number][0], 0.5, True))
+
+
 def race(
     candidate: Candidate,
     source: str = RELU,
@@ -606,17 +616,12 @@ def test_blocks_slowed_for_a_while_are_repeated(clock: Clock, waits: list[FakeSt
 def test_random_calls_slowed_for_long_are_repeated(
     clock: Clock, waits: list[FakeStopwatch], waits_needed: int, rounds: int
 ) -> None:
-    class Disturbed(Candidate):
+    class Disturbed(Dropping):
         def run(self, order: BlockOrder) -> Block:
             self.hidden_ms["plain"] = 0.0 if len(waits) >= waits_needed else 2.0
             return super().run(order)
 
-    def forward(x: torch.Tensor) -> torch.Tensor:
-        assert candidate.order is not None
-        torch.manual_seed(candidate.order.seed)
-        return torch.nn.functional.dropout(x, 0.5, True)
-
-    candidate = Disturbed(clock, forward)
+    candidate = Disturbed(clock)
     outcome = race(candidate, DROPOUT)
     assert candidate.rounds["plain"] == rounds
     assert outcome.candidate.e2e_ms == pytest.approx(1.0 if rounds < 9 else 3.0, abs=0.1)
@@ -733,13 +738,7 @@ def test_unrequested_forward_pass_times_are_ignored(clock: Clock, middle: float)
 
 
 def test_random_outputs_are_not_replayed(clock: Clock) -> None:
-    def forward(x: torch.Tensor) -> torch.Tensor:
-        assert candidate.order is not None
-        assert candidate.order.reseed
-        torch.manual_seed(candidate.order.seed)
-        return torch.nn.functional.dropout(x, 0.5, True)
-
-    candidate = Candidate(clock, forward, hidden_ms={"plain": 2.0})
+    candidate = Dropping(clock, hidden_ms={"plain": 2.0})
     assert flags(race(candidate, DROPOUT)) == set()
     assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (9, 0)
 

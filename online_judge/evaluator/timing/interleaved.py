@@ -153,6 +153,11 @@ class Outcome:
         sides = (self.candidate, self.reference)
         return sum(math.fsum(side.samples) + side.gpu_ms * side.unmarked for side in sides) / 1e3
 
+    @property
+    def is_launch_bound(self) -> bool:
+        """Whether the candidate's calls take longer on the wall than their events explain."""
+        return clock_check.launch_bound(self.candidate.gpu_ms, self.candidate.e2e_ms, self.copy_ms)
+
     def restart(self) -> None:
         """Forget the times so far."""
         for side in (self.candidate, self.reference):
@@ -244,14 +249,16 @@ class InterleavedTiming:
         number = self._plain_rounds(outcome, number, theirs, ours, 1)
         outcome.copy_ms = self._setup.copy_ms()
         can_replay = not self._reference.stochastic  # a graph cannot reseed between calls
-        if self._is_odd(outcome) and slower_ms < SLOW_MS:
+        odd = self._is_odd(outcome)
+        if odd and slower_ms < SLOW_MS:
             for _ in range(1 if can_replay or outcome.stopped_early else _PLAIN_TIMES_AGAIN):
                 self._setup.wait_for_quiet()  # others may have slowed the host or the GPU
                 number = self._plain_rounds(outcome, number, theirs, ours, _PLAIN_ROUNDS_AGAIN)
-                if not _is_launch_bound(outcome):
+                if not outcome.is_launch_bound:
                     break
+            odd = self._is_odd(outcome)
         spent("plain")
-        if can_replay and self._is_odd(outcome):
+        if odd and can_replay:
             self._replay(outcome, number, theirs, ours)
             spent("graph")
         outcome.flushes = flushes
@@ -358,7 +365,7 @@ class InterleavedTiming:
         return (
             clock_check.Clocks.of(candidate.seen, outcome.reference.seen).disagree
             or candidate.is_uneven
-            or _is_launch_bound(outcome)
+            or outcome.is_launch_bound
         )
 
     def _single_calls(self, outcome: Outcome, number: int, flushes: int, most: int) -> int:
@@ -409,7 +416,7 @@ class InterleavedTiming:
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
         setup.poison(order.calls)
-        setup.pool.refresh(whole=written or number == 0)
+        setup.pool.refresh(whole=written or number == 0)  # warming up showed all of the first ones
         guarded = self._rng.choice(compared)
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(len(compared))
@@ -481,11 +488,6 @@ class InterleavedTiming:
             else:
                 found.append(torch.arange(size, device="cuda").expand(calls, size))
         return found
-
-
-def _is_launch_bound(outcome: Outcome) -> bool:
-    candidate = outcome.candidate
-    return clock_check.launch_bound(candidate.gpu_ms, candidate.e2e_ms, outcome.copy_ms)
 
 
 def _are_ties(found: Difference, want: torch.Tensor) -> bool:

@@ -78,10 +78,9 @@ class InputPool:
         self._places, self.set_bytes = lay_out(trees[0].leaves)
         if any(lay_out(tree.leaves)[0] != self._places for tree in trees):
             raise ReferenceFailed(_OTHER_SHAPES)
-        self._shape = trees[0].shape
+        self._shapes, self._all_places = repeated(trees[0].shape, self._places, count, self.set_bytes)
         self._signature = trees[0].signature()
         self._alike = all(tree.signature() == self._signature for tree in trees)
-        self._count = count
         self._drawn_lists = 0  # so many argument lists are drawn anew each time, beside ``redraws``
         self._contents: Contents | None = None
         self._memory: SharedTensors | None = None
@@ -98,8 +97,7 @@ class InputPool:
         self._contents = Contents(list(zip(*drawn, strict=True)), rng, one_draw=not self._alike)
         self._memory = SharedTensors(count * self.set_bytes, cuda=True)
         self.rows = rows(self._memory, self._places, count, self.set_bytes)
-        shape, places = repeated(self._shape, self._places, count, self.set_bytes)
-        self.sets = put_together(shape, tuple(self._memory.view(place) for place in places))
+        self.sets = put_together(self._shapes, tuple(self._memory.view(place) for place in self._all_places))
         try:
             self.refresh(whole=True)
         except BaseException:
@@ -113,7 +111,7 @@ class InputPool:
             leaf.as_strided(place.shape, place.strides, leaf.storage_offset())
             for leaf, place in zip(leaves, self._places, strict=True)
         ]
-        self.sets = [put_together(self._shape, tuple(views))]
+        self.sets = put_together(self._shapes, tuple(views))
 
     def share(self) -> tuple[SharedTensors, Parcel]:
         """Return copies of the argument lists for a candidate process; :meth:`refresh` renews them too.
@@ -121,11 +119,11 @@ class InputPool:
         Raises:
             DriverError: there is too little memory.
         """
-        self._shared = SharedTensors(self._count * self.set_bytes, cuda=True)
-        self._shared_rows = rows(self._shared, self._places, self._count, self.set_bytes)
+        count = len(self.sets)
+        self._shared = SharedTensors(count * self.set_bytes, cuda=True)
+        self._shared_rows = rows(self._shared, self._places, count, self.set_bytes)
         self._share_again()
-        parcel = self._shared.parcel(*repeated(self._shape, self._places, self._count, self.set_bytes))
-        return self._shared, parcel
+        return self._shared, self._shared.parcel(self._shapes, self._all_places)
 
     def _share_again(self) -> None:
         if self._shared is None:
