@@ -16,7 +16,7 @@ from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.embedded import embedded_judge
 from adaexplore.judge_client.hardware import contradiction
-from adaexplore.judge_client.http import HttpJudge
+from adaexplore.judge_client.http import TRIALS, HttpJudge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
@@ -65,7 +65,7 @@ def open_judge(
     stop: threading.Event | None = None,
     *,
     force: bool = False,
-    samples: bool = False,
+    baselines: bool = False,
 ) -> Iterator[JudgeAccess]:
     """Connect to the remote judge, or start one for the run with its own token.
 
@@ -74,7 +74,7 @@ def open_judge(
         log_path: log of the run's own judge; by default a file that is deleted at the end.
         stop: an event; when set, waiting for the judge ends.
         force: measure each candidate again, even if the judge knows its verdict.
-        samples: ask for each timed call of the baseline.
+        baselines: ask for each timed call of the baseline, and compare outputs with the reference only once.
 
     Raises:
         JudgeUnavailableError: no judge answers, or it cannot be started.
@@ -103,7 +103,7 @@ def open_judge(
             tier=config.tier,
             baseline=config.baseline,
             timeout=config.timeout,
-            samples=samples,
+            samples=baselines,
             tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),
             gpu=first,
@@ -113,7 +113,10 @@ def open_judge(
 
         def judge(**differing: object) -> HttpJudge:
             own = settings.model_copy(update=differing)
-            return HttpJudge(connection, own, force=force, try_reference=config.preset != "paper")
+            trials = 1 if baselines else TRIALS
+            return HttpJudge(
+                connection, own, force=force, try_reference=config.preset != "paper", trials=trials
+            )
 
         elsewhere = {"gpu_name": None, "tune_s": 0.0}  # with the tunables of the first GPU
         access = JudgeAccess(

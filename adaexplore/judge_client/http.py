@@ -45,7 +45,7 @@ REFERENCE_FAILED = "Reference failed"
 RUNTIME_LIMIT = "Kernel execution timeout"
 """Prefix of ``error`` if a candidate ran too long, from a judge that sends no status."""
 TRIALS = 5
-"""Number of fresh input sets on which outputs are compared."""
+"""Usual number of fresh input sets on which outputs are compared."""
 TIMED_RUNS = 100
 _LIMITS = TypeAdapter(dict[Tier, TierLimits])
 _LONGEST_S = 3600
@@ -60,6 +60,7 @@ class HttpJudge:
         settings: the fields of every candidate's request besides problem and source.
         force: measure again even if the judge knows the verdict.
         try_reference: judge the reference as its own candidate when a problem is checked.
+        trials: number of fresh input sets on which outputs are compared.
     """
 
     def __init__(
@@ -69,11 +70,13 @@ class HttpJudge:
         *,
         force: bool = False,
         try_reference: bool = False,
+        trials: int = TRIALS,
     ) -> None:
         self._connection = connection
         self._settings = settings
         self._force = force
         self._try_reference = try_reference
+        self._trials = trials
         self._takes_jobs = True
 
     def identity(self) -> JudgeIdentity:
@@ -219,7 +222,7 @@ class HttpJudge:
         fields = {
             "original_model_src": task.judged_reference,
             "custom_model_src": source,
-            "num_correct_trials": TRIALS,
+            "num_correct_trials": self._trials,
             "num_perf_trials": TIMED_RUNS,
             "measure_performance": True,
             "backend": "triton",

@@ -60,6 +60,7 @@ def record(problems: Path, name: str = "baseline_time_torch") -> dict[str, Any]:
 
 def timed(_path: str, body: dict[str, Any]) -> Answer:
     assert body["samples"] is True
+    assert body["num_correct_trials"] == 1
     return 200, {**PASSED, "runtime_stats": STATS}, {}
 
 
