@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
 _MOST = 10_000
-_TRY_AGAIN_S = 600.0
+_TRY_AGAIN_S = 60.0
 """For so long it is not tried again to time a reference on a GPU that somebody else uses."""
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 

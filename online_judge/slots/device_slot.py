@@ -320,8 +320,10 @@ class DeviceSlot:
                     raise
                 break  # its own turn comes
             assert isinstance(found, messages.BaselineTimed)
-            if found.ms is None and not alone:
-                return None
+            if found.ms is None:
+                if not alone:
+                    return None
+                log.warning("others use the GPU: a reference could not be timed without a candidate")
             self._known.note(key, found.ms, replaces=again)
             seconds.update(self.stage_seconds)
             query = replace(query, spent=self._spent)

@@ -274,7 +274,7 @@ ROWS = (
             _both("r20_input_mutation_a", refused(), candidate_first=True),
             _both("r20_input_mutation_b", rejected("inputs_changed")),
             Case("r20_input_mutation_c", refused(), rejected(*HANDED_IN_TIME), naive="fast"),
-            Case("r20_input_mutation_d", refused(), rejected(*HANDED_IN_TIME, "inputs_changed"), naive="fast"),
+            Case("r20_input_mutation_d", refused(), rejected(*HANDED_IN_TIME), naive="fast"),
         ),
     ),
     Row(

@@ -232,7 +232,9 @@ def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path,
         def fast_p(candidate: str, seed_num: int) -> float:
             answer = judge.evaluate(candidate, SCARCE, seed_num=seed_num, **TIMED)
             assert answer["metadata"]["status"] == "passed", answer
-            drifts.append("baseline_drift" in answer["metadata"]["integrity"])
+            flags = answer["metadata"]["integrity"]
+            assert "shared_gpu" not in flags, "other programs use this GPU"
+            drifts.append("baseline_drift" in flags)
             return float(answer["runtime_stats"]["fast_p"])
 
         drifts: list[bool] = []

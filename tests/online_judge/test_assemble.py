@@ -252,6 +252,10 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"output_reused": "two calls gave outputs in the same memory"},
         ),
         (
+            WithoutFigures(kind="shared_gpu"),
+            {"shared_gpu": "others used the GPU, so the reference's time without the candidate is not known"},
+        ),
+        (
             EqualCallsDiffer(rms=0.00123),
             {"nondeterministic": "two equal calls differ by 0.0012 of the output's standard deviation"},
         ),

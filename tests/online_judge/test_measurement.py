@@ -111,7 +111,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def run(
         candidate: Side,
-        clean_ms: float | None = None,
+        clean_ms: float | None = 0.3,
         alone_ms: float | None = None,
         reference: Side | None = None,
         cost: Cost | None = None,
@@ -211,6 +211,13 @@ def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:
     assert sabotaged.stats["fast_p"] == pytest.approx(3.0, rel=1e-2)
     always = judge(side(0.1), reference=side(0.3, slow_rounds=ROUNDS), **slow)
     assert always.stats["baseline_time"] == 0.3
+
+
+def test_unknown_time_without_the_candidate_is_noted(judge: Any) -> None:
+    found = judge(side(0.1), clean_ms=None)
+    assert ids(found) == ["shared_gpu"]
+    assert found.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
+    assert ids(judge(side(0.1), clean_ms=None, recorded_ms=0.5)) == []
 
 
 def test_replay_finds_work_hidden_from_events(judge: Any) -> None:

@@ -55,6 +55,8 @@ def measured(
     baseline_ms = _baseline(outcome, clean_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
+    elif clean_ms is None:
+        observations.append(noted.WithoutFigures(kind="shared_gpu"))
     ratio = baseline_ms / score_ms
     low, high = speedup.interval(reference.calls, candidate.calls, random.Random(0))
     scale = ratio / (reference.gpu_ms / candidate.gpu_ms)
