@@ -71,7 +71,8 @@ def _entry(verdict: Verdict) -> Entry:
     rounds = stats.get("baseline_samples")
     if not rounds:
         raise JudgeError("the judge does not send the timed calls of a baseline; use a judge of this version")
-    return summary(rounds) | {key: stats[key] for key in _OF_THE_JUDGE if key in stats} | {"samples": rounds}
+    known = {key: stats[key] for key in _OF_THE_JUDGE if key in stats}
+    return summary(rounds) | known | {"samples": [[round(ms, 6) for ms in calls] for calls in rounds]}
 
 
 def summary(rounds: Sequence[Sequence[float]]) -> Entry:
