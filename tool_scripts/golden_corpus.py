@@ -52,7 +52,7 @@ IGNORED_ON_CUDA = (
 )
 FLAGS_IGNORED_ON_CUDA = {
     *("below_soft_bound", "launch_bound", "library_bound", "baseline_drift"),  # these compare times
-    *("throttled", "shared_gpu"),  # states of the GPU
+    *("throttled", "baseline_unconfirmed"),  # states of the GPU
     "nondeterministic",  # the order of atomics
 }
 NUMBERS_IGNORED_ON_CUDA = (

@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     problems = {level: len(known) for level, known in whole.items()}
     with (
         stop_on_signals("recorded times") as stop,
-        open_judge(config, stop=stop, force=True, baselines=True) as access,
+        open_judge(config, stop=stop, force=True, samples=True, trials=1) as access,
     ):
         if access.identity.device != "cuda":
             raise UsageError(f"baselines need a GPU; the judge runs on {access.identity.hardware}")

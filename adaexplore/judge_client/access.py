@@ -65,7 +65,8 @@ def open_judge(
     stop: threading.Event | None = None,
     *,
     force: bool = False,
-    baselines: bool = False,
+    samples: bool = False,
+    trials: int = TRIALS,
 ) -> Iterator[JudgeAccess]:
     """Connect to the remote judge, or start one for the run with its own token.
 
@@ -74,7 +75,8 @@ def open_judge(
         log_path: log of the run's own judge; by default a file that is deleted at the end.
         stop: an event; when set, waiting for the judge ends.
         force: measure each candidate again, even if the judge knows its verdict.
-        baselines: ask for each timed call of the baseline, and compare outputs with the reference only once.
+        samples: ask for each timed call of the baseline.
+        trials: number of fresh input sets on which outputs are compared.
 
     Raises:
         JudgeUnavailableError: no judge answers, or it cannot be started.
@@ -103,7 +105,7 @@ def open_judge(
             tier=config.tier,
             baseline=config.baseline,
             timeout=config.timeout,
-            samples=baselines,
+            samples=samples,
             tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),
             gpu=first,
@@ -113,7 +115,6 @@ def open_judge(
 
         def judge(**differing: object) -> HttpJudge:
             own = settings.model_copy(update=differing)
-            trials = 1 if baselines else TRIALS
             return HttpJudge(
                 connection, own, force=force, try_reference=config.preset != "paper", trials=trials
             )

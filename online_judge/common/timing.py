@@ -27,8 +27,6 @@ _QUIET_TIMES = 2
 _FEW_FLUSHES, _CALIBRATIONS = 5, 10
 _QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
-_HIDING_CYCLES = 60_000_000
-"""About 30 ms, in which a host that takes 0.3 ms for a launch launches 60 flushes."""
 _MOST_MS = 1e9  # tolerance of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
@@ -138,7 +136,6 @@ class Stopwatch:
         self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
         self._no_grad = torch.no_grad
         self._now = time.perf_counter
-        self._sleep = torch.cuda._sleep
         self._take_apart = trees.take_apart
         self.flush_ms = min(self._time_flush(_FEW_FLUSHES) for _ in range(_CALIBRATIONS))  # others may work
         self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
@@ -254,10 +251,9 @@ class Stopwatch:
         self._synchronize()
 
     def wait_for_quiet(self) -> bool:
-        """Wait, a second at most, until host and GPU are free; return False if others still use the GPU.
+        """Wait, a second at most, until nobody else uses the GPU; return False if somebody still does.
 
-        Alone, flushes take as long as the fastest ones: other processes' work shares the GPU's time. A slow
-        host makes them longer too, unless the GPU begins them when all are launched.
+        Alone, flushes take as long as the fastest ones: other processes' work shares the GPU's time.
         """
         deadline = self._now() + _QUIET_S
         quiet = 0
@@ -265,19 +261,11 @@ class Stopwatch:
             flush_ms = self._time_flush(_QUIET_FLUSHES)
             quiet = quiet + 1 if flush_ms < _QUIET_RATIO * self.flush_ms else 0
             self.flush_ms = min(self.flush_ms, flush_ms)
-        return quiet == _QUIET_TIMES or all(
-            self._time_flush(_QUIET_FLUSHES, launched=True) < _QUIET_RATIO * self.flush_ms
-            for _ in range(_QUIET_TIMES)
-        )
+        return quiet == _QUIET_TIMES
 
-    def _time_flush(self, count: int = 20, *, launched: bool = False) -> float:
-        """Return the milliseconds of one flush among ``count``, without the first ones.
-
-        With ``launched`` the GPU sleeps until the host has launched them.
-        """
+    def _time_flush(self, count: int = 20) -> float:
+        """Return the milliseconds of one flush among ``count``, without the first ones."""
         begin, end = self._new_event(), self._new_event()
-        if launched:
-            self._sleep(_HIDING_CYCLES)
         for _ in range(5):
             self._zero(self._flush)
         begin.record(self._stream)

@@ -46,12 +46,16 @@ class WithoutFigures(Fact):
     ``loaded_weights_unused``: weights that are loaded after construction make the outputs wrong;
     ``output_aliases_input``: an output shares memory with an input, the reference's outputs do not;
     ``output_reused``: two calls gave outputs in the same memory; ``unjoined_stream``: the calls cannot be
-    captured in a CUDA graph, because work on another stream is not waited for; ``shared_gpu``: other programs
-    used the GPU, so the baseline's time without the candidate is not known.
+    captured in a CUDA graph, because work on another stream is not waited for; ``baseline_unconfirmed``: the
+    baseline's time without a candidate is not known, because others used the GPU or the host was slow.
     """
 
     kind: Literal[
-        "loaded_weights_unused", "output_aliases_input", "output_reused", "unjoined_stream", "shared_gpu"
+        "loaded_weights_unused",
+        "output_aliases_input",
+        "output_reused",
+        "unjoined_stream",
+        "baseline_unconfirmed",
     ]
 
 

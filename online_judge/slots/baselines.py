@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
 _MOST = 10_000
-_TRY_AGAIN_S = 60.0
-"""For so long it is not tried again to time a reference on a GPU that somebody else uses."""
+_TRY_AGAIN_S = 120.0
+"""Seconds before a reference is timed again after the GPU was not free."""
 _UNREADABLE = (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError)
 
 

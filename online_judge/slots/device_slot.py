@@ -323,7 +323,7 @@ class DeviceSlot:
             if found.ms is None:
                 if not alone:
                     return None
-                log.warning("others use the GPU: a reference could not be timed without a candidate")
+                log.warning("the GPU is not free: a reference could not be timed without a candidate")
             self._known.note(key, found.ms, replaces=again)
             seconds.update(self.stage_seconds)
             query = replace(query, spent=self._spent)

@@ -47,7 +47,7 @@ SEVERITIES = {
     "launch_bound": Severity.NOTE,  # the host cannot keep the GPU busy
     "nondeterministic": Severity.NOTE,  # equal calls differ in their last bits, as atomics make them
     "baseline_drift": Severity.NOTE,  # the reference's time moved since it was first measured
-    "shared_gpu": Severity.NOTE,  # others use the GPU: a reference that the candidate slows goes unseen
+    "baseline_unconfirmed": Severity.NOTE,  # the reference has no time without a candidate
     "throttled": Severity.NOTE,  # the GPU lowered its clocks while timing
     "static_clock": Severity.NOTE,  # the source names timing functions
     "static_streams": Severity.NOTE,

@@ -27,8 +27,9 @@ _WITHOUT_FIGURES = {
     "unjoined_stream": Flag(
         "side_stream", "work on another stream is not waited for: the calls cannot be captured"
     ),
-    "shared_gpu": Flag(
-        "shared_gpu", "others used the GPU, so the reference's time without the candidate is not known"
+    "baseline_unconfirmed": Flag(
+        "baseline_unconfirmed",
+        "not timed without a candidate: the GPU or the host was busy",
     ),
 }
 

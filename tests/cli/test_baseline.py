@@ -193,6 +193,16 @@ def test_times_of_two_gpus_do_not_mix(
     assert record(problems) == before
 
 
+def test_time_on_a_busy_gpu_is_not_recorded(problems: Path, caplog: pytest.LogCaptureFixture) -> None:
+    evidence = [{"id": "baseline_unconfirmed", "severity": "note", "evidence": "busy"}]
+    metadata = PASSED["metadata"] | {"integrity": ["baseline_unconfirmed"], "integrity_evidence": evidence}
+    busy = {**PASSED, "metadata": metadata, "runtime_stats": STATS}
+    with JudgeServer(lambda _path, _body: (200, busy, {})) as server:
+        assert call(problems, server.url, tasks="1 1\n") == 4
+    assert "the GPU was not free" in caplog.text
+    assert record(problems)["level1"] == {}
+
+
 def test_judge_without_samples_is_refused(problems: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with JudgeServer(lambda _path, _body: (200, PASSED, {})) as server:
         assert call(problems, server.url) == 4

@@ -252,8 +252,8 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"output_reused": "two calls gave outputs in the same memory"},
         ),
         (
-            WithoutFigures(kind="shared_gpu"),
-            {"shared_gpu": "others used the GPU, so the reference's time without the candidate is not known"},
+            WithoutFigures(kind="baseline_unconfirmed"),
+            {"baseline_unconfirmed": "not timed without a candidate: the GPU or the host was busy"},
         ),
         (
             EqualCallsDiffer(rms=0.00123),

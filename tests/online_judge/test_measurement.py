@@ -215,7 +215,7 @@ def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:
 
 def test_unknown_time_without_the_candidate_is_noted(judge: Any) -> None:
     found = judge(side(0.1), clean_ms=None)
-    assert ids(found) == ["shared_gpu"]
+    assert ids(found) == ["baseline_unconfirmed"]
     assert found.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
     assert ids(judge(side(0.1), clean_ms=None, recorded_ms=0.5)) == []
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -905,3 +906,22 @@ def test_work_skipped_in_timed_calls_is_detected(clock: Clock, cheat: str, kept:
     candidate.forward = forward
     outcome = race(candidate, SPARSE, trials=1, meanwhile=meanwhile, kept=kept)
     assert flags(outcome) == (set() if cheat == "none" else {"timed_output_wrong"})
+
+
+def test_launches_are_hidden_without_a_candidate_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host takes 0.3 ms to launch a call that takes 0.01 ms; flushes precede short calls only."""
+
+    def block(setup: TimingSetup, sets: Sequence[int], flushes: int) -> Observed:
+        used.append(flushes)
+        return Observed(1.0, times_of([0.01 if flushes >= 3 else 0.3] * len(sets)))
+
+    used: list[int] = []
+    setup = TimingSetup.__new__(TimingSetup)
+    monkeypatch.setattr(setup, "_stopwatch", SimpleNamespace(flush_ms=0.04), raising=False)
+    monkeypatch.setattr(TimingSetup, "warm_up", lambda setup: (1, 0.5))
+    monkeypatch.setattr(TimingSetup, "flushes", lambda setup, call_ms, slowest_ms: 3 if call_ms < 0.4 else 0)
+    monkeypatch.setattr(TimingSetup, "block_calls", lambda setup, call_ms, flushes: 4)
+    monkeypatch.setattr(TimingSetup, "reference_block", block)
+    assert setup.alone_ms() == pytest.approx(0.01)
+    assert setup.alone_ms(0) == pytest.approx(0.3)
+    assert set(used) == {0, 3}

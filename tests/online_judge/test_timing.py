@@ -89,49 +89,6 @@ def test_any_claim_is_a_block_or_refused(claim: object, calls: int) -> None:
     assert all(gap >= 0 for gap in block.gaps)
 
 
-class SimulatedGpu:
-    """A stream of work; the host takes ``launch_ms`` for each launch, others ``shared`` of the GPU's time."""
-
-    def __init__(self, launch_ms: float, shared: float) -> None:
-        self.launch_ms, self.shared = launch_ms, shared
-        self.host_ms = self.idle_ms = 0.0
-
-    def run(self, ms: float) -> None:
-        self.host_ms += self.launch_ms
-        self.idle_ms = max(self.idle_ms, self.host_ms) + ms / (1 - self.shared)
-
-    def wait(self) -> None:
-        self.host_ms = max(self.host_ms, self.idle_ms)
-
-    def event(self, **flags: bool) -> Any:
-        event = SimpleNamespace(ms=0.0)
-        event.record = lambda stream: setattr(event, "ms", max(self.idle_ms, self.host_ms))
-        event.elapsed_time = lambda later: later.ms - event.ms
-        return event
-
-
-@pytest.mark.parametrize(
-    ("launch_ms", "shared", "quiet", "waited_s"),
-    [
-        (0.004, 0.0, True, 0.0),
-        (0.3, 0.0, True, 1.0),  # a slow host: wait, but nobody else uses the GPU
-        (0.004, 0.5, False, 1.0),
-        (0.3, 0.5, False, 1.0),
-    ],
-)
-def test_slow_host_is_nobody_else(launch_ms: float, shared: float, quiet: bool, waited_s: float) -> None:
-    gpu = SimulatedGpu(launch_ms, shared)
-    stopwatch = Stopwatch.__new__(Stopwatch)
-    stopwatch.flush_ms = 0.04
-    stopwatch._flush = stopwatch._stream = cast(Any, None)
-    stopwatch._zero = lambda flush: gpu.run(0.04)
-    stopwatch._sleep = lambda cycles: gpu.run(cycles / 2e6)
-    stopwatch._event, stopwatch._synchronize = cast(Any, gpu.event), gpu.wait
-    stopwatch._now = lambda: gpu.host_ms / 1e3
-    assert stopwatch.wait_for_quiet() is quiet
-    assert gpu.host_ms / 1e3 == pytest.approx(waited_s, abs=0.2)
-
-
 @pytest.mark.parametrize(
     ("call", "wall_ms", "flushes"),
     [

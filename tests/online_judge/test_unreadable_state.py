@@ -139,6 +139,23 @@ def test_unreadable_verdict_is_a_miss(tmp_path: Path, content: object) -> None:
     assert asyncio.run(ask(put=True)) == verdict
 
 
+def test_verdict_with_an_unconfirmed_baseline_is_not_kept(tmp_path: Path) -> None:
+    evidence = [{"id": "baseline_unconfirmed", "severity": "note", "evidence": "busy"}]
+    metadata = {"integrity": ["baseline_unconfirmed"], "integrity_evidence": evidence}
+
+    async def kept(verdict: Verdict) -> object:
+        store = Store(tmp_path / "state.sqlite")
+        cache = ResultCache(store, Metrics())
+        await cache.put(Question("exact"), verdict)
+        found = await cache.get(Question("exact"))
+        store.close()
+        return found
+
+    passed = Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 28.0})
+    assert asyncio.run(kept(passed.model_copy(update={"metadata": metadata}))) is None
+    assert asyncio.run(kept(passed)) == passed
+
+
 def test_file_of_the_first_layout_keeps_its_jobs(tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     answer = JobAnswer(id="b", kind="candidate", state="failed", error="x\udc80")

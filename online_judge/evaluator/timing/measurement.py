@@ -56,7 +56,7 @@ def measured(
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     elif clean_ms is None:
-        observations.append(noted.WithoutFigures(kind="shared_gpu"))
+        observations.append(noted.WithoutFigures(kind="baseline_unconfirmed"))
     ratio = baseline_ms / score_ms
     low, high = speedup.interval(reference.calls, candidate.calls, random.Random(0))
     scale = ratio / (reference.gpu_ms / candidate.gpu_ms)

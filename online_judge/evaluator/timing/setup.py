@@ -424,11 +424,20 @@ class TimingSetup:
         """Return the reference's median GPU milliseconds while nobody else uses the device.
 
         To be compared with another timing it needs the same number of ``flushes`` before each call: they
-        decide whether launches are hidden. By default its own time decides.
+        decide whether launches are hidden. By default its own time decides, as in an interleaved timing.
         """
         _, best_ms = self.warm_up()
-        if flushes is None:
-            flushes = self.flushes(best_ms, best_ms)
+        if flushes is not None:
+            return self._median_ms(best_ms, flushes)
+        flushes = self.flushes(best_ms, best_ms)
+        while True:
+            gpu_ms = self._median_ms(best_ms, flushes)
+            more = self.flushes(gpu_ms + flushes * self.flush_ms, best_ms)  # these hide launches, too
+            if more <= flushes:
+                return gpu_ms
+            flushes = more
+
+    def _median_ms(self, best_ms: float, flushes: int) -> float:
         sets = range(self.block_calls(best_ms, flushes))
         samples: list[float] = []
         for number in range(ALONE_ROUNDS):
