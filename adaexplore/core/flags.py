@@ -9,6 +9,8 @@ REJECT = "reject"
 SUSPECT = "suspect"
 DEGENERATE = "degenerate_problem"
 """The flag of a problem that trivial answers pass."""
+BASELINE_UNCONFIRMED = "baseline_unconfirmed"
+"""The flag of a kernel whose reference could not be timed without a candidate."""
 _PROBLEM_FLAGS_OF_BEFORE = (DEGENERATE, "constant_inputs")
 
 

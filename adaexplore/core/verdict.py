@@ -10,7 +10,15 @@ from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adaexplore.core.flags import DEGENERATE, REJECT, SUSPECT, Flag, ProblemFlag, read_flags
+from adaexplore.core.flags import (
+    BASELINE_UNCONFIRMED,
+    DEGENERATE,
+    REJECT,
+    SUSPECT,
+    Flag,
+    ProblemFlag,
+    read_flags,
+)
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
@@ -184,6 +192,11 @@ class Verdict(BaseModel):
     def degenerate(self) -> bool:
         """Whether trivial answers pass the problem."""
         return any(flag.id == DEGENERATE for flag in self.problem_flags)
+
+    @property
+    def baseline_unconfirmed(self) -> bool:
+        """Whether the reference could not be timed without a candidate."""
+        return any(flag.id == BASELINE_UNCONFIRMED for flag in self.flags)
 
     @property
     def other_gpus(self) -> dict[str, Verdict]:

@@ -63,7 +63,7 @@ def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:
         rejects = [f"{flag.id} ({flag.evidence})" for flag in verdict.flags if flag.severity == REJECT]
         why = "; ".join(rejects) or verdict.feedback.partition("\n")[0] or verdict.status.value
         return Timed(task, None, f"the reference does not pass itself: {why}")
-    if any(flag.id == "baseline_unconfirmed" for flag in verdict.flags):
+    if verdict.baseline_unconfirmed:
         return Timed(task, None, "the GPU was not free; run the command again when nobody else uses it")
     return Timed(task, _entry(verdict) | conditions(task, config, access.identity))
 

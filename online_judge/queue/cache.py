@@ -101,7 +101,7 @@ class ResultCache:
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
-            by_chance = found.status in _CHANCE or "baseline_unconfirmed" in {flag.id for flag in found.flags}
+            by_chance = found.status in _CHANCE or found.baseline_unconfirmed
             keep = not by_chance and not found.runtime_stats.get("stopped_early")
         else:
             keep = found.profile is not None

@@ -28,8 +28,7 @@ _WITHOUT_FIGURES = {
         "side_stream", "work on another stream is not waited for: the calls cannot be captured"
     ),
     "baseline_unconfirmed": Flag(
-        "baseline_unconfirmed",
-        "not timed without a candidate: the GPU or the host was busy",
+        "baseline_unconfirmed", "not timed without a candidate: the GPU or the host was busy"
     ),
 }
 

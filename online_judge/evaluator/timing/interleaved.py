@@ -234,8 +234,8 @@ class InterleavedTiming:
             number += 1
             # times of blocks are checked, claims about the warm-up are not
             candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
-            seen_ms = outcome.candidate.gpu_ms + flushes * self._setup.flush_ms  # these hide launches, too
-            if (more := self._setup.flushes(seen_ms, slower_ms)) > flushes:
+            more = self._setup.flushes_once_seen(outcome.candidate.gpu_ms, flushes, slower_ms)
+            if more > flushes:
                 flushes = more
                 outcome.restart()
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)

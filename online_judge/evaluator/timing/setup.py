@@ -354,10 +354,6 @@ class TimingSetup:
         """Wait until nobody else uses the GPU, see :meth:`Stopwatch.wait_for_quiet`."""
         return self._stopwatch.wait_for_quiet()
 
-    @property
-    def flush_ms(self) -> float:
-        return self._stopwatch.flush_ms
-
     def flushes(self, call_ms: float, slowest_ms: float) -> int:
         """Return how many L2 flushes precede each call, to empty the cache and hide launches of short calls.
 
@@ -368,6 +364,13 @@ class TimingSetup:
         if min(call_ms, self.fastest_ms) >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._stopwatch.cover(slowest_ms, passes=passes)
+
+    def flushes_once_seen(self, gpu_ms: float, flushes: int, slowest_ms: float) -> int:
+        """Return how many flushes a call needs that took ``gpu_ms`` after ``flushes``; no fewer than these.
+
+        They hid launches, so the call may prove to be short.
+        """
+        return max(flushes, self.flushes(gpu_ms + flushes * self._stopwatch.flush_ms, slowest_ms))
 
     def long_cover(self, call_ms: float) -> int:
         """Return how many L2 flushes hide the launches of a call that finds the CPU's caches cold.
@@ -430,12 +433,9 @@ class TimingSetup:
         if flushes is not None:
             return self._median_ms(best_ms, flushes)
         flushes = self.flushes(best_ms, best_ms)
-        while True:
-            gpu_ms = self._median_ms(best_ms, flushes)
-            more = self.flushes(gpu_ms + flushes * self.flush_ms, best_ms)  # these hide launches, too
-            if more <= flushes:
-                return gpu_ms
-            flushes = more
+        gpu_ms = self._median_ms(best_ms, flushes)
+        more = self.flushes_once_seen(gpu_ms, flushes, best_ms)
+        return gpu_ms if more == flushes else self._median_ms(best_ms, more)
 
     def _median_ms(self, best_ms: float, flushes: int) -> float:
         sets = range(self.block_calls(best_ms, flushes))
