@@ -18,7 +18,7 @@ from adaexplore.core.files.atomic import locked, write_json
 from adaexplore.core.task import Task
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.judge_client.access import JudgeAccess, open_judge
-from adaexplore.judge_client.baselines import FILE_NAMES, Timed, conditions, time_reference
+from adaexplore.judge_client.baselines import FILE_NAMES, Timed, conditions, is_steady, time_reference
 from adaexplore.run.batch import run_batch
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment, read_environment
@@ -114,7 +114,7 @@ def _set_name(config: RunConfig, environment: Environment) -> str:
 
 def _is_recorded(task: Task, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     entry = record.get(f"level{task.level}", {}).get(f"{task.name}.py", {})
-    return all(entry.get(key) == value for key, value in wanted.items())
+    return all(entry.get(key) == value for key, value in wanted.items()) and is_steady(entry)
 
 
 def _note(

@@ -28,6 +28,7 @@ FILE_NAMES: Mapping[BaselineKind, str] = {
 
 RESAMPLES = 1000
 _TRIM = 0.05
+_APART = 0.15
 _OF_THE_JUDGE = ("hardware", "device", "clocks", "baseline_clean_ms")
 
 Entry = dict[str, Any]
@@ -65,7 +66,25 @@ def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:
         return Timed(task, None, f"the reference does not pass itself: {why}")
     if verdict.baseline_unconfirmed:
         return Timed(task, None, "the GPU was not free; run the command again when nobody else uses it")
-    return Timed(task, _entry(verdict) | conditions(task, config, access.identity))
+    entry = _entry(verdict)
+    if not is_steady(entry):
+        times = f"{entry['median']:.4g} ms, and {entry['baseline_clean_ms']:.4g} ms with nobody else around"
+        return Timed(
+            task, None, f"its time varies, {times}; run the command again with --set num_processes=1"
+        )
+    return Timed(task, entry | conditions(task, config, access.identity))
+
+
+def is_steady(entry: Mapping[str, Any]) -> bool:
+    """Return True if a time is close to the one with nobody else around, or that is not known.
+
+    Else the host was slow for one of them.
+    """
+    median, without_ms = entry.get("median"), entry.get("baseline_clean_ms")
+    if not median or not without_ms:
+        return True
+    longer, shorter = sorted((float(median), float(without_ms)), reverse=True)
+    return longer <= (1 + _APART) * shorter
 
 
 def _entry(verdict: Verdict) -> Entry:

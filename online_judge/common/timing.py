@@ -100,7 +100,7 @@ def l2_bytes() -> int:
 class BlockRun:
     def __init__(
         self,
-        go: Callable[[], float],
+        go: Callable[[], tuple[float, int]],
         marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]],
         middles: Sequence[torch.cuda.Event] = (),
     ) -> None:
@@ -108,10 +108,12 @@ class BlockRun:
         self._marks = marks
         self._middles = middles
         self._tail = 0.0
+        self.late = 0
+        """Calls that the device began before the host had launched all of them; a slow host takes part."""
 
     def go(self) -> None:
         """Run it; return when the device has finished all of it."""
-        self._tail = self._go()
+        self._tail, self.late = self._go()
 
     def times(self) -> Block:
         if not self._marks:
@@ -186,7 +188,8 @@ class Stopwatch:
         done = self._new_event()
         self._synchronize()
 
-        def go() -> float:
+        def go() -> tuple[float, int]:
+            late = 0
             with self._no_grad():
                 for number, (given, put) in enumerate(zip(arguments, places, strict=True)):
                     for _ in range(flushes if number else max(flushes, self._first_flushes)):
@@ -200,6 +203,7 @@ class Stopwatch:
                     result = call(*given)
                     if marked:
                         marks[number][1].record(self._stream)
+                        late += marks[number][0].query()
                     self._keep(result, put)
                     del result
             if passes is not None:
@@ -208,7 +212,7 @@ class Stopwatch:
             done.synchronize()
             since = self._now()
             self._synchronize()
-            return (self._now() - since) * 1e3
+            return (self._now() - since) * 1e3, late
 
         return BlockRun(go, marks, middles)
 
@@ -223,10 +227,10 @@ class Stopwatch:
                 self._keep(call(*given), put)
         self._synchronize()
 
-        def go() -> float:
+        def go() -> tuple[float, int]:
             graph.replay()
             self._synchronize()
-            return 0.0
+            return 0.0, 0
 
         return BlockRun(go, [])
 
@@ -244,6 +248,11 @@ class Stopwatch:
         share, most_ms = _LAUNCH_COVER_OF_PASSES if passes else (_LAUNCH_COVER, _MOST_COVER_MS)
         cover_ms = max(_LAUNCH_COVER_MS, min(share * call_ms, most_ms))
         return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
+
+    def longer_cover(self, flushes: int) -> int:
+        """Return how many L2 flushes to try if so many did not hide the launches; no fewer."""
+        most_ms = _LAUNCH_COVER_OF_PASSES[1]
+        return max(flushes, min(2 * flushes, math.ceil(most_ms / max(self.flush_ms, 1e-3))))
 
     def flush(self) -> None:
         """Empty the L2 cache; return when that is done."""

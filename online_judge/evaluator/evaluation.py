@@ -296,7 +296,7 @@ class Evaluation(CandidateJob):
             self._problem,
             self._request,
             recorded_ms=self._job.recorded_ms,
-            clean_ms=None if self._job.clean_ms is None else self._job.clean_ms.gpu,
+            clean_ms=None if self._job.clean_ms is None else self._job.clean_ms.after(outcome.flushes),
             extra_ms=extra,
             states=(before, after),
             hardware=self._job.hardware,
@@ -326,8 +326,10 @@ class Evaluation(CandidateJob):
 
         The host may be slow for a while, so a time that is still slow is measured again.
         """
-        clean = self._job.clean_ms
-        if clean is None or not is_slowed(outcome.reference.gpu_ms, clean.gpu):
+        if self._job.clean_ms is None:
+            return None
+        clean_ms = self._job.clean_ms.after(outcome.flushes)
+        if not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
         self._clock("reference", Stage.TIMING.value)
         alone_ms = math.inf
@@ -336,7 +338,7 @@ class Evaluation(CandidateJob):
                 return None
             for _ in range(_TIMES_ALONE):
                 alone_ms = min(alone_ms, setup.alone_ms(outcome.flushes))
-                if not is_slowed(alone_ms, clean.gpu):
+                if not is_slowed(alone_ms, clean_ms):
                     break
         return alone_ms
 

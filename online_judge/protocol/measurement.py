@@ -16,6 +16,11 @@ class CleanMs(NamedTuple):
 
     gpu: float  # median
     wall: float  # of the fastest call
+    covered: float  # median after flushes that hide its launches
+
+    def after(self, flushes: int) -> float:
+        """Return the median to compare with calls that came after so many flushes each."""
+        return self.covered if flushes > 1 else self.gpu
 
 
 # bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not
@@ -99,7 +104,7 @@ class Timing(Fact):
     baseline_gpu_ms: float  # median of the baseline by events
     baseline_e2e_ms: float  # of the baseline on the wall
     baseline_clean_ms: float | None  # before any candidate was loaded; None: not measured
-    baseline_stays_slow: bool  # it was much slower after the timing than that
+    baseline_slowed: bool  # it was much slower than that in nearly all rounds, or stayed so after them
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device

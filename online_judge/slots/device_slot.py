@@ -94,10 +94,10 @@ class _CandidateRun:
         return isinstance(self.found, messages.CandidateGone) and not self.found.why and self.end.died
 
     @property
-    def baseline_stays_slow(self) -> bool:
+    def baseline_slowed(self) -> bool:
         """Return True if a measured baseline counts and was much slower after the timing than before."""
         timing = self.found.timing if isinstance(self.found, EvaluationResult) else None
-        return timing is not None and timing.baseline_stays_slow and not timing.recorded
+        return timing is not None and timing.baseline_slowed and not timing.recorded
 
 
 @dataclass(eq=False)
@@ -169,7 +169,7 @@ class DeviceSlot:
     def _evaluate(self, query: _Query) -> tuple[Verdict, tuple[Workload, ...]]:
         """Judge a candidate on one workload; also return the problem's workloads if it has several.
 
-        If its baseline stays slow, it is judged once more, alone on the device. If that fails, the first run
+        If its baseline was slowed, it is judged once more, alone on the device. If that fails, the first run
         counts.
         """
         request = query.request
@@ -184,8 +184,8 @@ class DeviceSlot:
                         attempts.repeat_alone()
                         continue
                     run = self._run_candidate(asked, alone=alone)
-                    if run.baseline_stays_slow and slowed is None:
-                        log.warning("a baseline stays slow after a candidate: the job is done again alone")
+                    if run.baseline_slowed and slowed is None:
+                        log.warning("a baseline was slow beside a candidate: the job is done again alone")
                         slowed = run
                         attempts.repeat_alone()
                         continue
@@ -399,7 +399,7 @@ class DeviceSlot:
         seconds.update(self.stage_seconds)
         self.stage_seconds = dict(seconds)
         run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known, self.stage_seconds)
-        if run.baseline_stays_slow:
+        if run.baseline_slowed:
             evaluator.end()
         return run
 

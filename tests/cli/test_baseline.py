@@ -110,6 +110,38 @@ def test_untimed_reference_is_listed(problems: Path) -> None:
     assert record(problems)["coverage"]["level1"]["failed"] == {}
 
 
+@pytest.mark.parametrize(("without_ms", "steady"), [(2.0, False), (2.2, True), (2.85, True), (2.9, False)])
+def test_time_that_varies_is_not_recorded(problems: Path, without_ms: float, steady: bool) -> None:
+    """The median is 2.5 ms."""
+
+    def varies(path: str, body: dict[str, Any]) -> Answer:
+        return 200, {**PASSED, "runtime_stats": {**STATS, "baseline_clean_ms": without_ms}}, {}
+
+    with JudgeServer(varies) as server:
+        assert call(problems, server.url) == (0 if steady else 4)
+    found = record(problems)
+    assert found["coverage"]["level1"]["timed"] == (3 if steady else 0)
+    if not steady:
+        reason = found["coverage"]["level1"]["failed"]["1_one.py"]
+        assert reason.startswith(
+            f"its time varies, 2.5 ms, and {without_ms:.4g} ms with nobody else around; run"
+        )
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url) == 0
+        assert len(server.requests) == (0 if steady else 3)
+
+
+def test_recorded_time_that_varies_is_measured_again(problems: Path) -> None:
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url) == 0
+        path = problems.parents[1] / "timing/NVIDIA Test/baseline_time_torch.json"
+        found = record(problems)
+        found["level1"]["2_two.py"]["baseline_clean_ms"] = 1.0
+        path.write_text(json.dumps(found))
+        assert call(problems, server.url) == 0
+        assert [body["problem_id"] for _, body in server.requests[3:]] == ["2"]
+
+
 @pytest.mark.parametrize(
     ("status", "metadata", "reason"),
     [

@@ -117,10 +117,10 @@ class Timed:
         if isinstance(found, Exception):
             raise found
         if isinstance(found, float):
-            found = BaselineTimed(ms=CleanMs(found, found))
+            found = BaselineTimed(ms=CleanMs(found, found, found))
         elif isinstance(found, tuple):
             recorded, slow = job.recorded_ms is not None, found[1] > 1.15 * found[0]
-            found = result(timing=timing(speedup=found[0], recorded=recorded, baseline_stays_slow=slow))
+            found = result(timing=timing(speedup=found[0], recorded=recorded, baseline_slowed=slow))
         return Answer(result=found, workloads=KNOWN[: self.workloads])
 
     workloads = 0
@@ -167,7 +167,7 @@ def test_gpu_in_use_is_not_asked_each_time(timed: Timed) -> None:
     ]
 
 
-def test_baseline_that_stays_slow_is_timed_again_alone(timed: Timed) -> None:
+def test_slowed_baseline_is_timed_again_alone(timed: Timed) -> None:
     timed.results = [1.0, (1.0, 9.0), 2.0, (2.0, 2.0), (2.0, 2.0)]
     assert [timed.evaluate().speedup for _ in range(2)] == [2.0, 2.0]
     assert timed.asked[1:] == [

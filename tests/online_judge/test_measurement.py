@@ -198,8 +198,8 @@ def test_reference_that_stays_slow_counts_as_before(judge: Any) -> None:
     found = judge(side(0.1), clean_ms=0.2, alone_ms=0.29)
     assert found.stats["baseline_time"] == pytest.approx(0.2)
     assert "0.2 ms alone before, 0.29 ms after it; 0.2 ms count" in found.flags[0].evidence
-    assert found.timing.baseline_stays_slow
-    assert not judge(side(0.1), clean_ms=0.26, alone_ms=0.29).timing.baseline_stays_slow
+    assert found.timing.baseline_slowed
+    assert not judge(side(0.1), clean_ms=0.26, alone_ms=0.29).timing.baseline_slowed
 
 
 def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:
@@ -211,6 +211,7 @@ def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:
     assert sabotaged.stats["fast_p"] == pytest.approx(3.0, rel=1e-2)
     always = judge(side(0.1), reference=side(0.3, slow_rounds=ROUNDS), **slow)
     assert always.stats["baseline_time"] == 0.3
+    assert [each.timing.baseline_slowed for each in (both, sabotaged, always)] == [False, False, True]
 
 
 def test_unknown_time_without_the_candidate_is_noted(judge: Any) -> None:

@@ -33,7 +33,7 @@ def sent(message: Any) -> Any:
             op="evaluate",
             request=ASKED,
             recorded_ms=1.5,
-            clean_ms=CleanMs(2.0, 3.0),
+            clean_ms=CleanMs(2.0, 3.0, 1.0),
             name="n",
             build_dir="/b",
             **KNOWN,
@@ -70,7 +70,7 @@ def test_impossible_job_is_refused(op: Any, fields: dict[str, Any]) -> None:
         ("evaluate", EvaluationResult(ending=Passed())),
         ("profile", ProfileResult(ending=Passed())),
         ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
-        ("baseline", messages.BaselineTimed(ms=CleanMs(0.5, 0.6))),
+        ("baseline", messages.BaselineTimed(ms=CleanMs(0.5, 0.6, 0.4))),
         ("baseline", messages.BaselineTimed(ms=None)),
         ("problem", messages.ProblemRuns()),
         (

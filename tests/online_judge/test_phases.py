@@ -20,6 +20,7 @@ from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.measurement import CleanMs
 
 GB = 10**9
+CLEAN = CleanMs(1.0, 0.5, 0.9)
 CALL, KEPT, TOTAL = 5 * GB, 1 * GB, 80 * GB
 
 
@@ -98,7 +99,7 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         request=EvaluationRequest(measure_performance=True, custom_model_src="x"),
         name="job",
         alone=False,
-        clean_ms=CleanMs(1.0, 1.0),
+        clean_ms=CLEAN,
     )
     dialogue = SimpleNamespace(clock=lambda whose, stage: events.clocks.append(whose))
     parts: Any = (dialogue, problem, job, SimpleNamespace(), events, SimpleNamespace)
@@ -164,7 +165,7 @@ def test_huge_calls_wait_for_all_memory(evaluation: Phased) -> None:
 @pytest.fixture
 def timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> CleanTiming:
     events, reference = evaluation.events, evaluation._reference
-    setup = SimpleNamespace(fastest_ms=0.5, alone_ms=lambda: events.append("time") or 1.0, free=lambda: None)
+    setup = SimpleNamespace(clean_ms=lambda: events.append("time") or CLEAN, free=lambda: None)
     monkeypatch.setattr(clean_time, "TimingSetup", lambda *args, **kwargs: setup)
     reference.seeds = Seeds(b"key")
     reference.inputs = reference.outputs = lambda *names: SimpleNamespace(leaves=())
@@ -175,7 +176,7 @@ def timing(evaluation: Phased, monkeypatch: pytest.MonkeyPatch) -> CleanTiming:
 @pytest.mark.parametrize("quiet", [False, True])
 def test_clean_time_counts_if_it_was_quiet(evaluation: Phased, timing: CleanTiming, quiet: bool) -> None:
     evaluation.events.quiet = quiet
-    assert timing.run().ms == ((1.0, 0.5) if quiet else None)
+    assert timing.run().ms == (CLEAN if quiet else None)
     assert evaluation.events == [
         "take 24 GB", "take timing memory", "take shared", "prepare eager", "return shared",
         "take exclusive", "time", "return exclusive", "return timing memory", "return 24 GB",

@@ -18,7 +18,7 @@ import torch
 
 from adaexplore.core.dialects.schema import Tolerance
 from online_judge.common import cuda_driver
-from online_judge.common.timing import Block, BlockRun
+from online_judge.common.timing import Block, BlockRun, Stopwatch
 from online_judge.common.trees import take_apart
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import costs
@@ -36,6 +36,7 @@ from online_judge.evaluator.timing.interleaved import (
     Side,
 )
 from online_judge.evaluator.timing.setup import TimingSetup
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.orders import DONE, GO, Prepare
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.shared_tensors import MappedTensors
@@ -151,10 +152,15 @@ class FakeStopwatch:
     def cover(self, call_ms: float, *, passes: bool) -> int:
         return 1
 
+    longer_cover = Stopwatch.longer_cover
+
+    def late(self, flushes: int) -> int:
+        return 0
+
     def block(self, call: Any, arguments: Any, places: Any, **options: Any) -> BlockRun:
         calls_ms = [self.call_ms] * len(places)
 
-        def go() -> float:
+        def go() -> tuple[float, int]:
             self.meanwhile()
             for given, put in zip(arguments, places, strict=True):
                 if options["reseed"]:
@@ -162,7 +168,7 @@ class FakeStopwatch:
                 for place, leaf in zip(put, take_apart(call(*given)).leaves, strict=True):
                     place.copy_(leaf)
             self.clock.wait(wall_of(calls_ms))
-            return 0.0
+            return 0.0, self.late(options["flushes"])
 
         times = times_of(calls_ms)
         marks = [(Mark(start), Mark(end)) for start, end in zip(times.starts, times.ends, strict=True)]
@@ -908,20 +914,60 @@ def test_work_skipped_in_timed_calls_is_detected(clock: Clock, cheat: str, kept:
     assert flags(outcome) == (set() if cheat == "none" else {"timed_output_wrong"})
 
 
-def test_launches_are_hidden_without_a_candidate_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host takes 0.3 ms to launch a call that takes 0.01 ms; flushes precede short calls only."""
+def clean_times(monkeypatch: pytest.MonkeyPatch, wall_ms: float, *, needed: int) -> tuple[CleanMs, list[int]]:
+    """Time a call of 0.01 ms on the device, whose launches take ``wall_ms`` on the host, without a candidate.
+
+    ``needed`` flushes hide the launches; also return the numbers of flushes that were used.
+    """
 
     def block(setup: TimingSetup, sets: Sequence[int], flushes: int) -> Observed:
         used.append(flushes)
-        return Observed(1.0, times_of([0.01 if flushes >= 3 else 0.3] * len(sets)))
+        hidden = flushes >= needed
+        times = times_of([0.01 if hidden else wall_ms] * len(sets))
+        return Observed(1.0, times, 0 if hidden else len(sets))
 
     used: list[int] = []
     setup = TimingSetup.__new__(TimingSetup)
-    monkeypatch.setattr(setup, "_stopwatch", SimpleNamespace(flush_ms=0.04), raising=False)
-    monkeypatch.setattr(TimingSetup, "warm_up", lambda setup: (1, 0.5))
-    monkeypatch.setattr(TimingSetup, "flushes", lambda setup, call_ms, slowest_ms: 3 if call_ms < 0.4 else 0)
-    monkeypatch.setattr(TimingSetup, "block_calls", lambda setup, call_ms, flushes: 4)
+    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, passes: 4)
+    known = {
+        "_stopwatch": FakeStopwatch(Clock(), wall_ms, flush_ms=0.05), "_call": torch.relu, "count": 8,
+        "fastest_ms": wall_ms, "pool": SimpleNamespace(set_bytes=2**40),
+    }  # fmt: skip
+    for name, value in known.items():
+        setattr(setup, name, value)
+    monkeypatch.setattr(TimingSetup, "warm_up", lambda setup: (1, wall_ms))
     monkeypatch.setattr(TimingSetup, "reference_block", block)
-    assert setup.alone_ms() == pytest.approx(0.01)
-    assert setup.alone_ms(0) == pytest.approx(0.3)
-    assert set(used) == {0, 3}
+    monkeypatch.setattr("online_judge.evaluator.timing.setup.l2_bytes", lambda: 2**20)
+    return setup.clean_ms(), used
+
+
+def test_clean_time_is_taken_with_hidden_launches_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, used = clean_times(monkeypatch, 0.3, needed=3)
+    assert (found.gpu, found.covered) == (pytest.approx(0.3), pytest.approx(0.01))
+    assert [found.after(flushes) for flushes in (0, 1, 2)] == [found.gpu, found.gpu, found.covered]
+    assert set(used) == {0, 4}
+    found, used = clean_times(monkeypatch, 12.0, needed=3)  # a cover would hardly shorten it
+    assert (found.gpu, found.covered, set(used)) == (pytest.approx(12.0), pytest.approx(12.0), {0})
+
+
+def test_clean_time_hides_launches_of_slow_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, used = clean_times(monkeypatch, 0.1, needed=20)
+    assert found.gpu == found.covered == pytest.approx(0.01)
+    assert sorted(set(used)) == [4, 8, 16, 32]
+    found, used = clean_times(monkeypatch, 0.1, needed=100)  # 2 ms are the most
+    assert (found.covered, max(used)) == (pytest.approx(0.1), 40)
+
+
+def test_slow_host_gets_more_flushes(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds in which the device began calls before they were launched are forgotten."""
+    candidate = Candidate(clock, call_ms=[0.1])
+    monkeypatch.setattr(FakeStopwatch, "cover", lambda stopwatch, call_ms, passes: 2)
+    monkeypatch.setattr(FakeStopwatch, "late", lambda stopwatch, flushes: 0 if flushes >= 8 else 100)
+    outcome = race(candidate, reference_ms=0.1)
+    assert outcome.flushes == 8
+    single = candidate.single
+    marked = [order.flushes for order in candidate.blocks if order.kind == "marked" and order not in single]
+    assert marked[:3] == [2, 4, 8]
+    assert len(outcome.candidate.calls) == len(outcome.reference.calls) == marked.count(8)
+    slow = race(Candidate(clock, call_ms=[5.0]), reference_ms=5.0)
+    assert slow.flushes <= 1  # the launches of long calls are no problem

@@ -39,5 +39,5 @@ class CleanTiming(ReferenceJob):
                 kept.callback(setup.free)
             with self._holding(exclusive=True) as hold:
                 self._clock("reference", Stage.TIMING.value)
-                ms = setup.alone_ms()
-        return CleanMs(ms, setup.fastest_ms) if hold.quiet else None
+                ms = setup.clean_ms()
+        return ms if hold.quiet else None

@@ -234,7 +234,10 @@ class InterleavedTiming:
             number += 1
             # times of blocks are checked, claims about the warm-up are not
             candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
-            more = self._setup.flushes_once_seen(outcome.candidate.gpu_ms, flushes, slower_ms)
+            more = max(
+                self._setup.flushes_once_seen(outcome.candidate.gpu_ms, flushes, slower_ms),
+                self._setup.more_flushes(flushes, outcome.reference.seen[-1]),
+            )
             if more > flushes:
                 flushes = more
                 outcome.restart()

@@ -52,7 +52,7 @@ def measured(
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
     score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
-    baseline_ms = _baseline(outcome, clean_ms, observations)
+    baseline_ms, slowed = _baseline(outcome, clean_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     elif clean_ms is None:
@@ -76,7 +76,7 @@ def measured(
         baseline_gpu_ms=reference.gpu_ms,
         baseline_e2e_ms=reference.e2e_ms,
         baseline_clean_ms=clean_ms,
-        baseline_stays_slow=_stays_slow(outcome.alone_ms, clean_ms),
+        baseline_slowed=slowed,
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
         stopped_early=outcome.stopped_early,
@@ -199,32 +199,37 @@ def _by_single_calls(
     return single_ms
 
 
-def _baseline(outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation]) -> float:
-    """Return the baseline's time; if it is much slower than without the candidate, the time without counts.
+def _baseline(
+    outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation]
+) -> tuple[float, bool]:
+    """Return the baseline's time, and whether it was slowed.
 
-    A baseline that stays much slower than before, also with the candidate stopped, was slowed by the machine
-    or by the candidate: without memory for its workspace cuDNN chooses a slower algorithm and keeps it. The
-    gateway then has the job done again, with a new time from before the candidate. A smaller difference from
-    that time is only noted, unless the baseline is faster again once the candidate is stopped. Even then the
-    host may have been slow for a while: so rounds in which the baseline was as fast as without the candidate
-    count.
+    If it is much slower than without the candidate, the time without counts. The host may have been slow for
+    a while: so rounds in which the baseline was as fast as without the candidate count. If there are hardly
+    any, or it stays much slower than before, also with the candidate stopped, the machine or the candidate
+    slowed it: without memory for its workspace cuDNN chooses a slower algorithm and keeps it. A slow machine
+    slows the candidate too, so the gateway then has the job done again, with a new time from before the
+    candidate. A smaller difference from that time is only noted, unless the baseline is faster again once
+    the candidate is stopped.
     """
     gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
-        return gpu_ms
-    without_ms = clean_ms if alone_ms is None or _stays_slow(alone_ms, clean_ms) else alone_ms
+        return gpu_ms, False
+    slowed = _stays_slow(alone_ms, clean_ms)
+    without_ms = clean_ms if alone_ms is None or slowed else alone_ms
     counts = gpu_ms
     if is_slowed(gpu_ms, without_ms):
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
+        slowed = slowed or undisturbed_ms is None
     observations.append(
         noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
     )
-    return counts
+    return counts, slowed
 
 
-def _stays_slow(alone_ms: float | None, clean_ms: float | None) -> bool:
-    return alone_ms is not None and clean_ms is not None and is_slowed(alone_ms, clean_ms)
+def _stays_slow(alone_ms: float | None, clean_ms: float) -> bool:
+    return alone_ms is not None and is_slowed(alone_ms, clean_ms)
 
 
 def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float | None:

@@ -20,6 +20,7 @@ from online_judge.evaluator.correctness import oracles
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.contents import Contents
+from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 
 BLOCK_MS = 25.0
@@ -27,6 +28,10 @@ MAX_CALLS = 128
 WARMUP_S = 0.03
 SLOW_MS = 200.0
 ALONE_ROUNDS = 3
+_LATE = 0.1
+"""Share of calls whose launches may not be hidden."""
+_HARDLY_COVERED_MS = 10.0
+"""Calls that take longer on the wall are hardly shorter after flushes that hide launches."""
 _NO_COVER_MS = 0.2
 # for calls with backward passes, whose launches take the host up to a millisecond
 _NO_COVER_OF_PASSES_MS = 2.0
@@ -360,10 +365,20 @@ class TimingSetup:
         ``call_ms`` and the reference's fastest call decide whether calls are short. These times and that of
         the slowest one are on the wall, launches included.
         """
-        passes = isinstance(self._call, ForwardBackward)
-        if min(call_ms, self.fastest_ms) >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
+        if not self._is_short(min(call_ms, self.fastest_ms)):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
-        return self._stopwatch.cover(slowest_ms, passes=passes)
+        return self._cover(slowest_ms)
+
+    def _is_short(self, call_ms: float) -> bool:
+        """Whether flushes hide the launches of calls that take so long on the wall."""
+        return call_ms < (_NO_COVER_OF_PASSES_MS if self._has_passes else _NO_COVER_MS)
+
+    def _cover(self, call_ms: float) -> int:
+        return self._stopwatch.cover(call_ms, passes=self._has_passes)
+
+    @property
+    def _has_passes(self) -> bool:
+        return isinstance(self._call, ForwardBackward)
 
     def flushes_once_seen(self, gpu_ms: float, flushes: int, slowest_ms: float) -> int:
         """Return how many flushes a call needs that took ``gpu_ms`` after ``flushes``; no fewer than these.
@@ -371,6 +386,16 @@ class TimingSetup:
         They hid launches, so the call may prove to be short.
         """
         return max(flushes, self.flushes(gpu_ms + flushes * self._stopwatch.flush_ms, slowest_ms))
+
+    def more_flushes(self, flushes: int, seen: Observed) -> int:
+        """Return how many flushes hide the launches of a short reference; it was ``seen`` after so many.
+
+        There are more if the host was too slow for them: the device began calls before they were launched.
+        """
+        too_few = flushes > 1 and seen.late > _LATE * len(seen.block.calls)
+        return (
+            self._stopwatch.longer_cover(flushes) if too_few and self._is_short(self.fastest_ms) else flushes
+        )
 
     def long_cover(self, call_ms: float) -> int:
         """Return how many L2 flushes hide the launches of a call that finds the CPU's caches cold.
@@ -421,27 +446,39 @@ class TimingSetup:
             begin = time.perf_counter()
             run.go()
             wall_ms = (time.perf_counter() - begin) * 1e3
-        return Observed(wall_ms, run.times())
+        return Observed(wall_ms, run.times(), run.late)
 
-    def alone_ms(self, flushes: int | None = None) -> float:
-        """Return the reference's median GPU milliseconds while nobody else uses the device.
+    def clean_ms(self) -> CleanMs:
+        """Time the reference while nobody else uses the device, as any timing beside a candidate may time it.
 
-        To be compared with another timing it needs the same number of ``flushes`` before each call: they
-        decide whether launches are hidden. By default its own time decides, as in an interleaved timing.
+        Whether launches are hidden there depends on the candidate's time too.
         """
         _, best_ms = self.warm_up()
-        if flushes is not None:
-            return self._median_ms(best_ms, flushes)
         flushes = self.flushes(best_ms, best_ms)
-        gpu_ms = self._median_ms(best_ms, flushes)
-        more = self.flushes_once_seen(gpu_ms, flushes, best_ms)
-        return gpu_ms if more == flushes else self._median_ms(best_ms, more)
+        gpu_ms = covered_ms = self._median_ms(best_ms, flushes)
+        if flushes <= 1 and best_ms < _HARDLY_COVERED_MS:
+            covered_ms = self._median_ms(best_ms, self._cover(best_ms))
+        return CleanMs(gpu_ms, self.fastest_ms, covered_ms)
+
+    def alone_ms(self, flushes: int) -> float:
+        """Return the reference's median GPU milliseconds while nobody else uses the device.
+
+        To be compared with another timing it needs as many ``flushes`` before each call, which hide launches;
+        there are more only if the host has become too slow for these.
+        """
+        _, best_ms = self.warm_up()
+        return self._median_ms(best_ms, flushes)
 
     def _median_ms(self, best_ms: float, flushes: int) -> float:
+        """Return the median GPU milliseconds of a few blocks, with more flushes if these are too few."""
         sets = range(self.block_calls(best_ms, flushes))
         samples: list[float] = []
         for number in range(ALONE_ROUNDS):
-            samples += self.reference_block(sets, flushes).block.calls
+            seen = self.reference_block(sets, flushes)
+            more = self.more_flushes(flushes, seen)
+            if more > flushes:
+                return self._median_ms(best_ms, more)
+            samples += seen.block.calls
             if number >= 1 and best_ms > SLOW_MS:
                 break
         return statistics.median(samples)
