@@ -47,6 +47,7 @@ class Block:
     ends: tuple[float, ...]  # likewise
     tail: float  # from the end of the timed stream's work to the end of all work on the device
     middles: tuple[float, ...] = ()  # likewise, of the ends of forward passes; empty without backward passes
+    late: int = 0  # marked calls that the device began before the host had launched all of them
 
     @property
     def forwards(self) -> list[float]:
@@ -80,10 +81,13 @@ class Block:
         middles = data.get("middles", []) if passes else []
         if not (isinstance(middles, list) and len(middles) in (0, calls)):
             raise ValueError("forward passes without times")
+        late = data.get("late", 0)
+        if not isinstance(late, int) or not 0 <= late <= calls:
+            raise ValueError("more late calls than calls")
         times = [*starts, *ends, *middles, tail]
         if not all(isinstance(ms, float) and 0 <= ms < _MOST_MS for ms in times):
             raise ValueError("times that cannot be")
-        block = cls(tuple(starts), tuple(ends), float(times[-1]), tuple(middles))
+        block = cls(tuple(starts), tuple(ends), float(times[-1]), tuple(middles), late)
         longer = all(end >= start for start, end in zip(starts, ends, strict=True))
         if not all(0 <= forward <= call for forward, call in zip(block.forwards, block.calls, strict=False)):
             raise ValueError("forward passes that take longer than the calls")
@@ -107,13 +111,11 @@ class BlockRun:
         self._go = go
         self._marks = marks
         self._middles = middles
-        self._tail = 0.0
-        self.late = 0
-        """Calls that the device began before the host had launched all of them; a slow host takes part."""
+        self._tail, self._late = 0.0, 0
 
     def go(self) -> None:
         """Run it; return when the device has finished all of it."""
-        self._tail, self.late = self._go()
+        self._tail, self._late = self._go()
 
     def times(self) -> Block:
         if not self._marks:
@@ -122,7 +124,7 @@ class BlockRun:
         starts = tuple(float(first.elapsed_time(start)) for start, _ in self._marks)
         ends = tuple(float(first.elapsed_time(end)) for _, end in self._marks)
         middles = tuple(float(first.elapsed_time(middle)) for middle in self._middles)
-        return Block(starts, ends, self._tail, middles)
+        return Block(starts, ends, self._tail, middles, self._late)
 
 
 class Stopwatch:

@@ -65,6 +65,9 @@ def test_unmarked_block_has_a_tail_alone() -> None:
         {"ends": [1.0, 1.5, 5.0]},
         {"ends": [2.5, 3.5, 5.0]},
         {"starts": [0.0, 4.0, 2.0]},
+        {"late": 4},
+        {"late": -1},
+        {"late": 1.5},
     ],
 )
 def test_impossible_times_are_ignored(change: dict[str, Any]) -> None:

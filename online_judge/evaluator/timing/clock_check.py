@@ -28,14 +28,10 @@ HOST_MS = 3.0
 
 @dataclass(frozen=True)
 class Observed:
-    """One block: the evaluator's wall milliseconds and the times claimed for it.
-
-    ``late`` is how many calls the device began before the host had launched all of them, for the reference.
-    """
+    """One block: the evaluator's wall milliseconds and the times claimed for it."""
 
     wall_ms: float
     block: Block
-    late: int = 0
 
     @property
     def open_ms(self) -> float:

@@ -236,7 +236,9 @@ class InterleavedTiming:
             candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
             more = max(
                 self._setup.flushes_once_seen(outcome.candidate.gpu_ms, flushes, slower_ms),
-                self._setup.more_flushes(flushes, outcome.reference.seen[-1]),
+                self._setup.more_flushes(
+                    flushes, slower_ms, outcome.candidate.seen[-1], outcome.reference.seen[-1]
+                ),
             )
             if more > flushes:
                 flushes = more

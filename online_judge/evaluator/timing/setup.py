@@ -29,12 +29,13 @@ WARMUP_S = 0.03
 SLOW_MS = 200.0
 ALONE_ROUNDS = 3
 _LATE = 0.1
-"""Share of calls whose launches may not be hidden."""
+"""Share of calls that may be late: whose launches were not hidden."""
 _HARDLY_COVERED_MS = 10.0
 """Calls that take longer on the wall are hardly shorter after flushes that hide launches."""
 _NO_COVER_MS = 0.2
 # for calls with backward passes, whose launches take the host up to a millisecond
 _NO_COVER_OF_PASSES_MS = 2.0
+_NO_COVER_OF_WAITING_MS = 2.0  # for calls in which the device waits for the host
 _COPIES = 16
 _SHARE_OF_FREE_MEMORY = 0.3
 _SHARE_OF_MEMORY = 0.1  # of all; others need the rest
@@ -365,13 +366,9 @@ class TimingSetup:
         ``call_ms`` and the reference's fastest call decide whether calls are short. These times and that of
         the slowest one are on the wall, launches included.
         """
-        if not self._is_short(min(call_ms, self.fastest_ms)):
+        if min(call_ms, self.fastest_ms) >= (_NO_COVER_OF_PASSES_MS if self._has_passes else _NO_COVER_MS):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._cover(slowest_ms)
-
-    def _is_short(self, call_ms: float) -> bool:
-        """Whether flushes hide the launches of calls that take so long on the wall."""
-        return call_ms < (_NO_COVER_OF_PASSES_MS if self._has_passes else _NO_COVER_MS)
 
     def _cover(self, call_ms: float) -> int:
         return self._stopwatch.cover(call_ms, passes=self._has_passes)
@@ -387,15 +384,15 @@ class TimingSetup:
         """
         return max(flushes, self.flushes(gpu_ms + flushes * self._stopwatch.flush_ms, slowest_ms))
 
-    def more_flushes(self, flushes: int, seen: Observed) -> int:
-        """Return how many flushes hide the launches of a short reference; it was ``seen`` after so many.
+    def more_flushes(self, flushes: int, slowest_ms: float, *seen: Observed) -> int:
+        """Return how many flushes hide the launches of calls that were ``seen`` after so many.
 
-        There are more if the host was too slow for them: the device began calls before they were launched.
+        There are more if calls were late, as those that wait for the host are, unless the reference is long.
         """
-        too_few = flushes > 1 and seen.late > _LATE * len(seen.block.calls)
-        return (
-            self._stopwatch.longer_cover(flushes) if too_few and self._is_short(self.fastest_ms) else flushes
-        )
+        late = any(each.block.late > _LATE * len(each.block.calls) for each in seen)
+        if not late or self.fastest_ms >= _NO_COVER_OF_WAITING_MS:
+            return flushes
+        return max(self._cover(slowest_ms), self._stopwatch.longer_cover(flushes))
 
     def long_cover(self, call_ms: float) -> int:
         """Return how many L2 flushes hide the launches of a call that finds the CPU's caches cold.
@@ -446,7 +443,7 @@ class TimingSetup:
             begin = time.perf_counter()
             run.go()
             wall_ms = (time.perf_counter() - begin) * 1e3
-        return Observed(wall_ms, run.times(), run.late)
+        return Observed(wall_ms, run.times())
 
     def clean_ms(self) -> CleanMs:
         """Time the reference while nobody else uses the device, as any timing beside a candidate may time it.
@@ -475,7 +472,7 @@ class TimingSetup:
         samples: list[float] = []
         for number in range(ALONE_ROUNDS):
             seen = self.reference_block(sets, flushes)
-            more = self.more_flushes(flushes, seen)
+            more = self.more_flushes(flushes, best_ms, seen)
             if more > flushes:
                 return self._median_ms(best_ms, more)
             samples += seen.block.calls
