@@ -364,7 +364,15 @@ def test_each_attempt_counts_against_rate_limit(server: ModelServer, connect: Co
     server.script(*[Fail(429)] * 9)
     stop = threading.Event()
     client = connect(requests_per_minute=2, stop=stop)
-    threading.Timer(0.5, stop.set).start()
+
+    def stop_after_two() -> None:
+        deadline = time.monotonic() + 30
+        while len(server.requests) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.3)  # a third one would come meanwhile
+        stop.set()
+
+    threading.Thread(target=stop_after_two, daemon=True).start()
     with pytest.raises(Interrupted):
         client.complete(ask())
     assert len(server.requests) == 2
