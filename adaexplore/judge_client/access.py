@@ -107,7 +107,7 @@ def open_judge(
             timeout=config.timeout,
             samples=samples,
             tune_s=config.tune_s,
-            gpu_name=_recorded_gpu(config),
+            gpu_name=None if samples else _recorded_gpu(config),  # recorded times would replace these
             gpu=first,
         )
         sleep = (stop or threading.Event()).wait

@@ -33,7 +33,8 @@ _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
 _LAUNCH_COVER = 2.0
 _MOST_COVER_MS = 0.8
-_LAUNCH_COVER_OF_PASSES = 3.0, 2.0  # times the call, and at most this many milliseconds
+_LONGEST_COVER_MS = 2.0
+_LAUNCH_COVER_OF_PASSES = 3.0, _LONGEST_COVER_MS  # times the call, and at most this many milliseconds
 _FIRST_COVER_MS = 0.3
 
 Call = Callable[..., object]
@@ -47,7 +48,7 @@ class Block:
     ends: tuple[float, ...]  # likewise
     tail: float  # from the end of the timed stream's work to the end of all work on the device
     middles: tuple[float, ...] = ()  # likewise, of the ends of forward passes; empty without backward passes
-    late: int = 0  # marked calls that the device began before the host had launched all of them
+    late: int = 0  # marked calls after the first that the device began before all their launches
 
     @property
     def forwards(self) -> list[float]:
@@ -83,7 +84,7 @@ class Block:
             raise ValueError("forward passes without times")
         late = data.get("late", 0)
         if not isinstance(late, int) or not 0 <= late <= calls:
-            raise ValueError("more late calls than calls")
+            raise ValueError("a number of late calls that cannot be")
         times = [*starts, *ends, *middles, tail]
         if not all(isinstance(ms, float) and 0 <= ms < _MOST_MS for ms in times):
             raise ValueError("times that cannot be")
@@ -205,7 +206,7 @@ class Stopwatch:
                     result = call(*given)
                     if marked:
                         marks[number][1].record(self._stream)
-                        late += marks[number][0].query()
+                        late += number > 0 and marks[number][0].query()
                     self._keep(result, put)
                     del result
             if passes is not None:
@@ -253,8 +254,7 @@ class Stopwatch:
 
     def longer_cover(self, flushes: int) -> int:
         """Return how many L2 flushes to try if so many did not hide the launches; no fewer."""
-        most_ms = _LAUNCH_COVER_OF_PASSES[1]
-        return max(flushes, min(2 * flushes, math.ceil(most_ms / max(self.flush_ms, 1e-3))))
+        return max(flushes, min(2 * flushes, math.ceil(_LONGEST_COVER_MS / max(self.flush_ms, 1e-3))))
 
     def flush(self) -> None:
         """Empty the L2 cache; return when that is done."""

@@ -296,7 +296,7 @@ class Evaluation(CandidateJob):
             self._problem,
             self._request,
             recorded_ms=self._job.recorded_ms,
-            clean_ms=None if self._job.clean_ms is None else self._job.clean_ms.after(outcome.flushes),
+            clean=self._job.clean_ms,
             extra_ms=extra,
             states=(before, after),
             hardware=self._job.hardware,

@@ -104,7 +104,8 @@ class Timing(Fact):
     baseline_gpu_ms: float  # median of the baseline by events
     baseline_e2e_ms: float  # of the baseline on the wall
     baseline_clean_ms: float | None  # before any candidate was loaded; None: not measured
-    baseline_slowed: bool  # it was much slower than that in nearly all rounds, or stayed so after them
+    baseline_stays_slow: bool  # it was much slower after the timing than that
+    baseline_slowed: bool  # it was much slower than that in nearly all rounds, but not after them
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device

@@ -8,6 +8,7 @@ import logging
 import math
 import secrets
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import ProcessEnd
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.measurement import CleanMs
+from online_judge.protocol.measurement import CleanMs, Timing
 from online_judge.protocol.messages import Answer, Job, Operation, Whose
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
@@ -57,6 +58,8 @@ from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
+_SLOW_HOST_S = 60.0
+"""At most so often a slot repeats a job because the host was slow: repeating all would keep it slow."""
 _OF_REFERENCE = ("reference", "none")  # an evaluator runs only the judge's and the problem's code
 
 Request = EvaluationRequest | ProblemRequest
@@ -94,10 +97,20 @@ class _CandidateRun:
         return isinstance(self.found, messages.CandidateGone) and not self.found.why and self.end.died
 
     @property
-    def baseline_slowed(self) -> bool:
+    def baseline_stays_slow(self) -> bool:
         """Return True if a measured baseline counts and was much slower after the timing than before."""
+        return self._measured is not None and self._measured.baseline_stays_slow
+
+    @property
+    def baseline_slowed(self) -> bool:
+        """Return True if a measured baseline counts and was much slower during the timing than before."""
+        timing = self._measured
+        return timing is not None and timing.baseline_slowed and not timing.stopped_early
+
+    @property
+    def _measured(self) -> Timing | None:
         timing = self.found.timing if isinstance(self.found, EvaluationResult) else None
-        return timing is not None and timing.baseline_slowed and not timing.recorded
+        return None if timing is None or timing.recorded else timing
 
 
 @dataclass(eq=False)
@@ -117,6 +130,7 @@ class DeviceSlot:
     _known: CleanTimes
     stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
     _spent: Mapping[Whose, float] | None = field(default=None, init=False)  # its request's time limits
+    _host_was_slow_at: float = field(default=-math.inf, init=False)  # when a job was last repeated for that
 
     def __post_init__(self, evaluators: Pool) -> None:
         self.executes = self.device.kind == "cuda"  # without a GPU times mean nothing
@@ -169,8 +183,8 @@ class DeviceSlot:
     def _evaluate(self, query: _Query) -> tuple[Verdict, tuple[Workload, ...]]:
         """Judge a candidate on one workload; also return the problem's workloads if it has several.
 
-        If its baseline was slowed, it is judged once more, alone on the device. If that fails, the first run
-        counts.
+        If its baseline was slowed, it is judged once more, alone on the device, unless it failed. If that
+        does not work, the first run counts.
         """
         request = query.request
         assert isinstance(request, EvaluationRequest)
@@ -179,13 +193,13 @@ class DeviceSlot:
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
-                    asked = self._with_clean_ms(query, alone=alone, again=alone and slowed is not None)
+                    again = alone and slowed is not None and slowed.baseline_stays_slow
+                    asked = self._with_clean_ms(query, alone=alone, again=again)
                     if asked is None:
                         attempts.repeat_alone()
                         continue
                     run = self._run_candidate(asked, alone=alone)
-                    if run.baseline_slowed and slowed is None:
-                        log.warning("a baseline was slow beside a candidate: the job is done again alone")
+                    if slowed is None and self._wants_repetition(run, query, alone=alone):
                         slowed = run
                         attempts.repeat_alone()
                         continue
@@ -205,6 +219,22 @@ class DeviceSlot:
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage), ()
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
+
+    def _wants_repetition(self, run: _CandidateRun, query: _Query, *, alone: bool) -> bool:
+        """Return True if the baseline was slowed, and a run alone may help; log that."""
+        now = time.monotonic()
+        if run.baseline_stays_slow:
+            why = "a baseline stays slow after a candidate"
+        elif run.baseline_slowed and not alone and now - self._host_was_slow_at > _SLOW_HOST_S:
+            why = "a baseline was slow beside a candidate"
+        else:
+            return False
+        if not self._verdict(run, query).correct:
+            return False
+        if not run.baseline_stays_slow:
+            self._host_was_slow_at = now
+        log.warning("%s: the job is done again alone", why)
+        return True
 
     def sweep(
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event, workload: int = 0
@@ -399,7 +429,7 @@ class DeviceSlot:
         seconds.update(self.stage_seconds)
         self.stage_seconds = dict(seconds)
         run = _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known, self.stage_seconds)
-        if run.baseline_slowed:
+        if run.baseline_stays_slow:
             evaluator.end()
         return run
 

@@ -247,7 +247,7 @@ def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path,
         fast.append(fast_p(honest, 42))
         log = (tmp_path / "judge.log").read_text()
     assert fast == pytest.approx([1.0] * len(fast), abs=0.1)
-    assert ("slow beside a candidate" in log) == measured
+    assert ("stays slow" in log) == measured
     assert drifts == [False, *([True] if measured else []), False, False]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -274,6 +274,24 @@ def test_warm_up_takes_its_time_and_no_longer(stopwatch: Stopwatch) -> None:
     assert 0.03 <= time.perf_counter() - begin < 1.0
     assert calls > 3
     assert 0 < best_ms < 5
+
+
+def test_calls_that_wait_for_the_host_are_late(stopwatch: Stopwatch) -> None:
+    x = torch.ones(1024, device="cuda")
+
+    def waits() -> torch.Tensor:
+        y = x + 1
+        time.sleep(0.0005)
+        return y + 1
+
+    def late(call: Callable[[], torch.Tensor], flushes: int) -> int:
+        run = stopwatch.block(call, [()] * 9, [[torch.empty_like(x)] for _ in range(9)], flushes=flushes)
+        run.go()
+        return run.times().late
+
+    assert late(waits, 1) == 8  # the first one does not count
+    assert late(waits, stopwatch.longer_cover(64)) <= 1
+    assert late(lambda: x + 1, stopwatch.cover(0.1)) <= 1
 
 
 # the setup

@@ -104,6 +104,7 @@ def timing(**changes: Any) -> Timing:
         "baseline_gpu_ms": 0.3,
         "baseline_e2e_ms": 0.33,
         "baseline_clean_ms": 0.3,
+        "baseline_stays_slow": False,
         "baseline_slowed": False,
         "baseline_trials": 280,
         "rounds": 6,

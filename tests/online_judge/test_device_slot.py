@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -18,6 +19,7 @@ from online_judge.protocol.endings import Passed, ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, BaselineTimed, CandidateGone, Failed, Job, ProblemRuns
+from online_judge.protocol.observations import TimedOutputWrong
 from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
@@ -119,8 +121,10 @@ class Timed:
         if isinstance(found, float):
             found = BaselineTimed(ms=CleanMs(found, found, found))
         elif isinstance(found, tuple):
-            recorded, slow = job.recorded_ms is not None, found[1] > 1.15 * found[0]
-            found = result(timing=timing(speedup=found[0], recorded=recorded, baseline_slowed=slow))
+            speedup, after_ms, *changes = found
+            known: dict[str, Any] = {"recorded": job.recorded_ms is not None} | dict(*changes)
+            known["baseline_stays_slow"] = after_ms > 1.15 * speedup
+            found = result(timing=timing(speedup=speedup, **known))
         return Answer(result=found, workloads=KNOWN[: self.workloads])
 
     workloads = 0
@@ -180,6 +184,37 @@ def test_slowed_baseline_is_timed_again_alone(timed: Timed) -> None:
     first, _, again, second, other = timed.names
     assert again == second  # the same inputs, because times may depend on them
     assert len({first, again, other}) == 3
+
+
+SLOW_HOST = (0.1, 0.1, {"baseline_slowed": True})
+
+
+def test_job_on_a_slow_host_is_repeated_alone(timed: Timed, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time and evaluator stay; jobs soon after are not repeated."""
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    timed.results = [1.0, SLOW_HOST, (1.0, 1.0), SLOW_HOST, SLOW_HOST, SLOW_HOST]
+    assert timed.evaluate().speedup == 1.0
+    assert timed.asked[1:] == [("evaluate", 0, 1.0), ("evaluate", 0, 1.0, "alone")]
+    assert timed.evaluate().speedup == 0.1
+    now[0] += 61
+    assert timed.evaluate().speedup == 0.1  # slow again
+    assert timed.asked[-1] == ("evaluate", 0, 1.0, "alone")
+    assert timed.results == []
+    assert timed.evaluator.end.call_count == 0
+
+
+def test_clearly_slower_candidate_is_not_repeated(timed: Timed) -> None:
+    timed.results = [1.0, (0.1, 0.1, {"baseline_slowed": True, "stopped_early": True})]
+    assert timed.evaluate().speedup == 0.1
+
+
+@pytest.mark.parametrize("run", [(1.0, 9.0), SLOW_HOST])
+def test_rejected_candidate_is_not_repeated(timed: Timed, run: Any) -> None:
+    wrong = TimedOutputWrong(round=0, call=None, wrong=1, total=2, largest=1.0)
+    changes = dict(*run[2:]) | {"observations": (wrong,)}
+    timed.results = [1.0, (run[0], run[1], changes)]
+    assert timed.evaluate().status is Status.INTEGRITY
 
 
 def test_baseline_slowed_twice_counts_as_before(timed: Timed) -> None:

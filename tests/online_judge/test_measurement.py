@@ -22,7 +22,7 @@ from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import Outcome, Side
 from online_judge.evaluator.timing.measurement import measured
 from online_judge.protocol.kernels import KernelShare
-from online_judge.protocol.measurement import GpuState, Timing
+from online_judge.protocol.measurement import CleanMs, GpuState, Timing
 from online_judge.protocol.observations import Observation, TimedOutputWrong
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.verdict import runtime
@@ -113,6 +113,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         candidate: Side,
         clean_ms: float | None = 0.3,
         alone_ms: float | None = None,
+        covered_ms: float | None = None,
+        flushes: int = 0,
         reference: Side | None = None,
         cost: Cost | None = None,
         tier: Tier = "strict",
@@ -125,13 +127,17 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
             problem.price = cost
         options: dict[str, Any] = {
             "recorded_ms": None,
-            "clean_ms": clean_ms,
+            "clean": None
+            if clean_ms is None
+            else CleanMs(clean_ms, 1.0, clean_ms if covered_ms is None else covered_ms),
             "extra_ms": 0.0,
             "states": (None, None),
             "hardware": FACTS["hardware"],
         }
         ours = side(0.3) if reference is None else reference
-        outcome = Outcome(candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms)
+        outcome = Outcome(
+            candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms, flushes=flushes
+        )
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return Measured(measured(outcome, hold, problem, request, **options | changes), request)
 
@@ -198,8 +204,18 @@ def test_reference_that_stays_slow_counts_as_before(judge: Any) -> None:
     found = judge(side(0.1), clean_ms=0.2, alone_ms=0.29)
     assert found.stats["baseline_time"] == pytest.approx(0.2)
     assert "0.2 ms alone before, 0.29 ms after it; 0.2 ms count" in found.flags[0].evidence
-    assert found.timing.baseline_slowed
-    assert not judge(side(0.1), clean_ms=0.26, alone_ms=0.29).timing.baseline_slowed
+    assert (found.timing.baseline_stays_slow, found.timing.baseline_slowed) == (True, False)
+    once = judge(side(0.1), clean_ms=0.26, alone_ms=0.29).timing
+    assert (once.baseline_stays_slow, once.baseline_slowed) == (False, False)
+
+
+def test_time_without_candidate_is_of_equal_flushes(judge: Any) -> None:
+    """Launches were hidden from the reference alone if they were hidden beside the candidate."""
+    visible = judge(side(0.1), clean_ms=0.3, covered_ms=0.1)
+    assert (ids(visible), visible.stats["baseline_clean_ms"]) == ([], 0.3)
+    hidden = judge(side(0.1), clean_ms=0.3, covered_ms=0.1, flushes=2)
+    assert (ids(hidden), hidden.stats["baseline_clean_ms"]) == (["baseline_drift"], 0.1)
+    assert hidden.stats["baseline_time"] == 0.1
 
 
 def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:

@@ -229,13 +229,18 @@ def test_slow_baseline_is_timed_alone(evaluation: Phased, times: list[float], al
     assert evaluation.events == ["take stopped", "return stopped"]
 
 
-def timed_after_drift(evaluation: Phased, alone_ms: Any, *, quiet: bool = True, gpu_ms: float = 10.0) -> Any:
+def timed_after_drift(
+    evaluation: Phased, alone_ms: Any, *, quiet: bool = True, gpu_ms: float = 10.0, flushes: int = 1
+) -> Any:
     """Return what times a baseline again that took 1 ms before and ``gpu_ms`` beside the candidate."""
-    outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=gpu_ms), flushes=1)
+    outcome = SimpleNamespace(reference=SimpleNamespace(gpu_ms=gpu_ms), flushes=flushes)
     return SimpleNamespace(alone_ms=alone_ms), outcome, SimpleNamespace(wait_for_quiet=lambda: quiet)
 
 
 def test_baseline_is_not_timed_alone_without_need(evaluation: Phased) -> None:
     assert evaluation._alone_ms(*timed_after_drift(evaluation, None, gpu_ms=1.1)) is None
     assert evaluation.events == []
+    hidden = timed_after_drift(evaluation, lambda flushes: 0.9, gpu_ms=1.1, flushes=2)
+    assert evaluation._alone_ms(*hidden) == 0.9  # it took 0.9 ms before with launches hidden
+    evaluation.events.clear()
     assert evaluation._alone_ms(*timed_after_drift(evaluation, None, quiet=False)) is None

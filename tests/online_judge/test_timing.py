@@ -1,15 +1,19 @@
 """What a candidate process may say of its blocks."""
 
+from __future__ import annotations
+
 import json
 import math
+import time
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online_judge.common import trees
 from online_judge.common.gradients import ForwardBackward
 from online_judge.common.timing import Block, Stopwatch
 from online_judge.evaluator.timing.setup import TimingSetup
@@ -90,6 +94,46 @@ def test_any_claim_is_a_block_or_refused(claim: object, calls: int) -> None:
     assert len(block.calls) == calls
     assert all(call > 0 for call in block.calls)
     assert all(gap >= 0 for gap in block.gaps)
+
+
+class Event:
+    """An event on a simulated device, which has begun the calls that ``begun`` says."""
+
+    begun: ClassVar[list[bool]] = []
+
+    def __init__(self, **options: bool) -> None:
+        """Take any options."""
+
+    def record(self, stream: object) -> None:
+        """Do nothing."""
+
+    def query(self) -> bool:
+        return self.begun.pop(0)
+
+    def synchronize(self) -> None:
+        """Do nothing."""
+
+    def elapsed_time(self, end: Event) -> float:
+        return 0.0
+
+
+@pytest.mark.parametrize(("begun", "late"), [([False] * 3, 0), ([True] * 3, 3), ([False, True, False], 1)])
+def test_calls_begun_before_their_launches_are_late(begun: list[bool], late: int) -> None:
+    """The first call of a block finds the CPU's caches cold and does not count."""
+    Event.begun = list(begun)
+    stopwatch = Stopwatch.__new__(Stopwatch)
+    known: dict[str, Any] = {
+        "_flush": torch.zeros(4), "_stream": SimpleNamespace(stream_id=0, device_index=0, device_type=0),
+        "_set_stream": lambda **stream: None, "_event": Event, "_synchronize": lambda: None,
+        "_zero": torch.Tensor.zero_, "_copy": torch.Tensor.copy_, "_no_grad": torch.no_grad,
+        "_now": time.perf_counter, "_take_apart": trees.take_apart, "_first_flushes": 1,
+    }  # fmt: skip
+    for name, value in known.items():
+        setattr(stopwatch, name, value)
+    run = stopwatch.block(torch.relu, [(torch.ones(2),)] * 4, [[torch.zeros(2)] for _ in range(4)], flushes=1)
+    run.go()
+    assert run.times().late == late
+    assert Event.begun == []
 
 
 @pytest.mark.parametrize(

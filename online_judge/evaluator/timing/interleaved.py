@@ -40,6 +40,8 @@ ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
+_CLAIMS_OF_LATE_CALLS = 2
+"""First rounds in which the candidate may claim that its calls wait for the host."""
 _TIES = 1e-3
 """Share of whole numbers that may differ in timed outputs, because rounding decides ties otherwise."""
 _KEPT_BYTES = 4 * 2**30
@@ -234,15 +236,17 @@ class InterleavedTiming:
             number += 1
             # times of blocks are checked, claims about the warm-up are not
             candidate_ms = min(candidate_ms, outcome.candidate.gpu_ms)
+            seen = [outcome.reference.seen[-1]]
+            if number <= _CLAIMS_OF_LATE_CALLS:
+                seen += outcome.candidate.seen[-1:]
             more = max(
                 self._setup.flushes_once_seen(outcome.candidate.gpu_ms, flushes, slower_ms),
-                self._setup.more_flushes(
-                    flushes, slower_ms, outcome.candidate.seen[-1], outcome.reference.seen[-1]
-                ),
+                self._setup.more_flushes(flushes, slower_ms, *seen),
             )
             if more > flushes:
                 flushes = more
                 outcome.restart()
+                self.audit(outcome)
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
         spent("marked")
         if theirs > 1 and not outcome.stopped_early:
@@ -428,7 +432,7 @@ class InterleavedTiming:
         rows = torch.tensor(compared, device="cuda")
         received = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
         got = self._written(received, places)
-        whole = self._rng.choice(compared) if number < _AUDITS else None
+        whole = self._rng.choice(compared) if len(outcome.candidate.calls) < _AUDITS else None
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []

@@ -17,7 +17,7 @@ from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Clocks
 from online_judge.evaluator.timing.interleaved import Outcome, Side
 from online_judge.protocol import observations as noted
-from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Timing
+from online_judge.protocol.measurement import CleanMs, DeviceUse, GpuState, HostClock, Timing
 
 DRIFT = 0.03
 DISTRUST = 0.15
@@ -32,17 +32,18 @@ def measured(
     request: EvaluationRequest,
     *,
     recorded_ms: float | None,
-    clean_ms: float | None,
+    clean: CleanMs | None,
     extra_ms: float,
     states: tuple[GpuState | None, GpuState | None],
     hardware: str,
 ) -> Timing:
     """Return the numbers of an interleaved timing, and observations about them.
 
-    ``hold`` is its exclusive use of the device, ``recorded_ms`` replaces the measured baseline, ``clean_ms``
-    is the baseline's time with nobody else around, ``extra_ms`` is how much longer it takes to copy one
-    call's outputs than the reference's, and ``states`` are those of the GPU before and after.
+    ``hold`` is its exclusive use of the device, ``recorded_ms`` replaces the measured baseline, ``clean`` are
+    the baseline's times with nobody else around, ``extra_ms`` is how much longer it takes to copy one call's
+    outputs than the reference's, and ``states`` are those of the GPU before and after.
     """
+    clean_ms = None if clean is None else clean.after(outcome.flushes)
     candidate, reference = outcome.candidate, outcome.reference
     observations = list(outcome.observations)
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
@@ -52,10 +53,11 @@ def measured(
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
     score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
+    stays_slow = clean_ms is not None and _stays_slow(outcome.alone_ms, clean_ms)
     baseline_ms, slowed = _baseline(outcome, clean_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
-    elif clean_ms is None:
+    elif clean is None:
         observations.append(noted.WithoutFigures(kind="baseline_unconfirmed"))
     ratio = baseline_ms / score_ms
     low, high = speedup.interval(reference.calls, candidate.calls, random.Random(0))
@@ -76,7 +78,8 @@ def measured(
         baseline_gpu_ms=reference.gpu_ms,
         baseline_e2e_ms=reference.e2e_ms,
         baseline_clean_ms=clean_ms,
-        baseline_slowed=slowed,
+        baseline_stays_slow=stays_slow,
+        baseline_slowed=slowed and not stays_slow,
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
         stopped_early=outcome.stopped_early,
@@ -206,11 +209,11 @@ def _baseline(
 
     If it is much slower than without the candidate, the time without counts. The host may have been slow for
     a while: so rounds in which the baseline was as fast as without the candidate count. If there are hardly
-    any, or it stays much slower than before, also with the candidate stopped, the machine or the candidate
-    slowed it: without memory for its workspace cuDNN chooses a slower algorithm and keeps it. A slow machine
-    slows the candidate too, so the gateway then has the job done again, with a new time from before the
-    candidate. A smaller difference from that time is only noted, unless the baseline is faster again once
-    the candidate is stopped.
+    any, the gateway has the job done again, because a slow host slows an honest candidate too. So it has if
+    the baseline stays much slower than before, also with the candidate stopped: the machine or the candidate
+    slowed it for good, as without memory for its workspace cuDNN chooses a slower algorithm and keeps it. A
+    smaller difference from the time before is only noted, unless the baseline is faster again once the
+    candidate is stopped.
     """
     gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
