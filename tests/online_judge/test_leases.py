@@ -94,9 +94,11 @@ def child() -> Iterator[int]:
     """Start a process with a child that sleeps, and yield its id, not the child's."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as process:
         wait_until(lambda: bool(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()))
-        yield process.pid
-        subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=False)
-        process.kill()
+        try:
+            yield process.pid
+        finally:
+            subprocess.run(["pkill", "-KILL", "-P", str(process.pid)], check=False)
+            process.kill()
 
 
 def state_of_child(pid: int) -> str:
@@ -370,7 +372,7 @@ def test_exclusive_user_stops_shared_ones(leases: GpuLeases, evaluator: Evaluato
         with other.leases.hold(exclusive=False):
             with evaluator.leases.hold(exclusive=True) as hold:
                 assert hold.waited_s < 5  # without waiting for them
-                assert [state_of_child(pid) for pid in (own, candidate)] == ["T", "T"]
+                wait_until(lambda: [state_of_child(pid) for pid in (own, candidate)] == ["T", "T"])
                 time.sleep(0.1)
                 assert other.desk.stopped_s() >= 0.1
             wait_until(lambda: [state_of_child(pid) for pid in (own, candidate)] == ["S", "S"])
@@ -474,7 +476,7 @@ def test_process_starts_while_nothing_is_timed(leases: GpuLeases, evaluator: Eva
             assert not started.wait(0.2)
         thread.join(PATIENCE_S)
         with evaluator.leases.hold(exclusive=True):
-            assert state_of_child(pid) == "T"
+            wait_until(lambda: state_of_child(pid) == "T")  # it stops as soon as it runs
         wait_until(lambda: state_of_child(pid) == "S")
         starting.close()
         with evaluator.leases.hold(exclusive=True):
