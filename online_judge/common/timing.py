@@ -102,6 +102,10 @@ def l2_bytes() -> int:
     return int(getattr(properties, "L2_cache_size", 0) or _FALLBACK_L2_BYTES)
 
 
+def _flushes_lasting(ms: float, flush_ms: float) -> int:
+    return max(1, math.ceil(ms / max(flush_ms, 1e-3)))
+
+
 class BlockRun:
     def __init__(
         self,
@@ -143,7 +147,7 @@ class Stopwatch:
         self._now = time.perf_counter
         self._take_apart = trees.take_apart
         self.flush_ms = min(self._time_flush(_FEW_FLUSHES) for _ in range(_CALIBRATIONS))  # others may work
-        self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
+        self._first_flushes = _flushes_lasting(_FIRST_COVER_MS, self.flush_ms)
 
     def warm_up(self, call: Call, arguments: Sequence[Sequence[object]], least_s: float) -> tuple[int, float]:
         """Call until ``least_s`` have passed and the last calls took about as long as the fastest.
@@ -250,11 +254,11 @@ class Stopwatch:
         """
         share, most_ms = _LAUNCH_COVER_OF_PASSES if passes else (_LAUNCH_COVER, _MOST_COVER_MS)
         cover_ms = max(_LAUNCH_COVER_MS, min(share * call_ms, most_ms))
-        return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
+        return _flushes_lasting(cover_ms, self.flush_ms)
 
     def longer_cover(self, flushes: int) -> int:
         """Return how many L2 flushes to try if so many did not hide the launches; no fewer."""
-        return max(flushes, min(2 * flushes, math.ceil(_LONGEST_COVER_MS / max(self.flush_ms, 1e-3))))
+        return max(flushes, min(2 * flushes, _flushes_lasting(_LONGEST_COVER_MS, self.flush_ms)))
 
     def flush(self) -> None:
         """Empty the L2 cache; return when that is done."""

@@ -53,8 +53,8 @@ def measured(
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
     score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
     score_ms = _by_single_calls(score_ms, single_ms, observations)
-    stays_slow = clean_ms is not None and _stays_slow(outcome.alone_ms, clean_ms)
-    baseline_ms, slowed = _baseline(outcome, clean_ms, observations)
+    stays_slow = _stays_slow(outcome.alone_ms, clean_ms)
+    baseline_ms, slowed = _baseline(outcome, clean_ms, observations, stays_slow=stays_slow)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     elif clean is None:
@@ -203,9 +203,9 @@ def _by_single_calls(
 
 
 def _baseline(
-    outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation]
+    outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation], *, stays_slow: bool
 ) -> tuple[float, bool]:
-    """Return the baseline's time, and whether it was slowed.
+    """Return the baseline's time, and whether it was slowed in nearly all rounds.
 
     If it is much slower than without the candidate, the time without counts. The host may have been slow for
     a while: so rounds in which the baseline was as fast as without the candidate count. If there are hardly
@@ -218,21 +218,20 @@ def _baseline(
     gpu_ms, alone_ms = outcome.reference.gpu_ms, outcome.alone_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms, False
-    slowed = _stays_slow(alone_ms, clean_ms)
-    without_ms = clean_ms if alone_ms is None or slowed else alone_ms
-    counts = gpu_ms
+    without_ms = clean_ms if alone_ms is None or stays_slow else alone_ms
+    counts, slowed = gpu_ms, False
     if is_slowed(gpu_ms, without_ms):
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
-        slowed = slowed or undisturbed_ms is None
+        slowed = undisturbed_ms is None
     observations.append(
         noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
     )
     return counts, slowed
 
 
-def _stays_slow(alone_ms: float | None, clean_ms: float) -> bool:
-    return alone_ms is not None and is_slowed(alone_ms, clean_ms)
+def _stays_slow(alone_ms: float | None, clean_ms: float | None) -> bool:
+    return alone_ms is not None and clean_ms is not None and is_slowed(alone_ms, clean_ms)
 
 
 def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float | None:

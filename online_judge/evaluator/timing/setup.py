@@ -393,8 +393,8 @@ class TimingSetup:
         that they are short, is not possible.
         """
         late = any(each.block.late > max(1, _LATE * len(each.block.calls)) for each in seen)
-        clean_ms = self.fastest_ms if math.isinf(self._known_ms) else self._known_ms
-        if not late or clean_ms >= _NO_COVER_OF_WAITING_MS or self.reference.stochastic:
+        fastest_ms = self.fastest_ms if math.isinf(self._known_ms) else self._known_ms
+        if not late or fastest_ms >= _NO_COVER_OF_WAITING_MS or self.reference.stochastic:
             return flushes
         return max(self._cover(slowest_ms), self._stopwatch.longer_cover(flushes))
 
