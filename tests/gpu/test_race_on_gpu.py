@@ -445,6 +445,12 @@ def test_huge_timed_outputs_are_compared_whole(gpu_judge: LiveJudge) -> None:
     assert answer["metadata"]["status"] == "wrong_value", answer
 
 
+@pytest.mark.parametrize("inputs", [SMALL, LARGE])
+def test_random_reference_against_itself_is_about_one(gpu_judge: LiveJudge, inputs: str) -> None:
+    answer = gpu_judge.evaluate(module(DROPOUT, inputs, "ModelNew"), module(DROPOUT, inputs), **TIMED)
+    assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.05), answer
+
+
 @pytest.mark.parametrize("habit", HABITS)
 def test_honest_candidate_is_not_rejected(gpu_judge: LiveJudge, habit: str) -> None:
     inputs, reference, forward, init = HABITS[habit]
