@@ -3,7 +3,7 @@
 For each of its calls a block queues L2 flushes, an event, the call, an event, and a copy of the outputs into
 their own place. Nothing waits in between, so the launches of a call are hidden behind the work before it
 (those of the first call behind flushes, however long the calls are), and each output is copied before the
-next call begins.
+next call begins. Seeded calls are the exception: each begins when the device is idle.
 """
 
 from __future__ import annotations
@@ -184,7 +184,8 @@ class Stopwatch:
     ) -> BlockRun:
         """Prepare a block: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
 
-        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``.
+        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``. Launches of
+        seeded calls are timed too: no replay can confirm that these calls are short without them.
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
@@ -203,6 +204,8 @@ class Stopwatch:
                         self._zero(self._flush)
                     if reseed is not None:
                         reseed()
+                        if marked:
+                            self._synchronize()
                     if passes is not None:
                         passes.between = partial(middles[number].record, self._stream)
                     if marked:

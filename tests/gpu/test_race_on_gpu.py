@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -257,6 +258,23 @@ def test_seed_is_set_before_each_call(stopwatch: Stopwatch) -> None:
     assert torch.equal(places[0][0], places[2][0])
     stopwatch.block(drop, given, places).go()
     assert not torch.equal(places[0][0], places[2][0])
+
+
+def test_launches_of_seeded_calls_are_timed(stopwatch: Stopwatch) -> None:
+    given, places = sets_of(9, size=1024)
+
+    def slow(x: torch.Tensor) -> torch.Tensor:
+        time.sleep(0.0005)
+        return work(x)
+
+    def median_ms(reseed: Callable[[], None] | None) -> float:
+        flushes = stopwatch.longer_cover(64)
+        run = stopwatch.block(slow, given, places, flushes=flushes, reseed=reseed)
+        run.go()
+        return statistics.median(run.times().calls)
+
+    assert median_ms(None) < 0.1
+    assert median_ms(lambda: None) > 0.5
 
 
 def test_stream_that_was_left_behind_is_undone(stopwatch: Stopwatch) -> None:

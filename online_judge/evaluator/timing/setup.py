@@ -389,8 +389,7 @@ class TimingSetup:
         """Return how many flushes hide the launches of calls that were ``seen`` after so many.
 
         If too many calls were late, the device waits for the host, and more flushes are needed. Calls of a
-        long reference get no more, and those of a random one neither: a replay without the host, which shows
-        that they are short, is not possible.
+        long reference get no more, and those of a random one neither: flushes do not hide their launches.
         """
         late = any(each.block.late > max(1, _LATE * len(each.block.calls)) for each in seen)
         fastest_ms = self.fastest_ms if math.isinf(self._known_ms) else self._known_ms
