@@ -184,8 +184,8 @@ class Stopwatch:
     ) -> BlockRun:
         """Prepare a block: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
 
-        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``. Launches of
-        seeded calls are timed too: no replay can confirm that these calls are short without them.
+        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``. The time of a
+        seeded call includes its launches, because no replay can confirm that it is short without them.
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
@@ -204,8 +204,7 @@ class Stopwatch:
                         self._zero(self._flush)
                     if reseed is not None:
                         reseed()
-                        if marked:
-                            self._synchronize()
+                        self._synchronize()
                     if passes is not None:
                         passes.between = partial(middles[number].record, self._stream)
                     if marked:

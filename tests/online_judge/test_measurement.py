@@ -119,6 +119,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         cost: Cost | None = None,
         tier: Tier = "strict",
         quiet: bool = True,
+        seeded: bool = False,
         found: Sequence[Observation] = (),
         **changes: Any,
     ) -> Measured:
@@ -136,7 +137,14 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         }
         ours = side(0.3) if reference is None else reference
         outcome = Outcome(
-            candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms, flushes=flushes
+            candidate,
+            ours,
+            list(found),
+            COPY_MS,
+            quiet=quiet,
+            alone_ms=alone_ms,
+            flushes=flushes,
+            seeded=seeded,
         )
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return Measured(measured(outcome, hold, problem, request, **options | changes), request)
@@ -394,6 +402,33 @@ def test_calls_alone_count_if_much_longer(
     assert ids(result) == found
     shown = pytest.approx(counted_ms) if len(found) > 1 else min(single_ms, default=None)
     assert result.stats["witness"]["single_ms"] == shown
+
+
+@pytest.mark.parametrize(
+    ("single_ms", "baseline_single_ms", "seeded", "counted_ms"),
+    [
+        (0.7, 0.6, True, 0.3),  # launches take longer alone, on both sides
+        (0.9, 0.6, True, 0.45),
+        (0.5, 0.2, True, 0.5),  # the reference's do not
+        (0.7, 0.6, False, 0.7),
+    ],
+)
+def test_seeded_calls_alone_compare_with_the_references(
+    judge: Any, single_ms: float, baseline_single_ms: float, *, seeded: bool, counted_ms: float
+) -> None:
+    equal, reference = side(0.3), side(0.3)
+    for each, ms in ((equal, single_ms), (reference, baseline_single_ms)):
+        each.single.append(Observed(ms + OPEN_MS, Block((0.0,), (ms,), 0.01)))
+    result = judge(equal, reference=reference, seeded=seeded)
+    assert result.stats["score_ms"] == pytest.approx(counted_ms, rel=0.01)
+    assert result.stats["witness"]["single_ms"] == single_ms
+
+
+@pytest.mark.parametrize(("seeded", "counted_ms"), [(True, 0.01), (False, 0.21)])
+def test_seeded_calls_may_be_uneven_on_both_sides(judge: Any, *, seeded: bool, counted_ms: float) -> None:
+    slow_host = [with_a_long_call(side(0.01)) for _ in range(2)]
+    result = judge(slow_host[0], reference=slow_host[1], clean_ms=0.01, seeded=seeded)
+    assert result.stats["score_ms"] == pytest.approx(counted_ms, rel=0.05)
 
 
 @pytest.mark.parametrize(("extra_ms", "counted_ms"), [(0.0, 1.3), (1.0, 0.3)])

@@ -141,6 +141,8 @@ class FakeStopwatch:
     call_ms: float
     meanwhile: Callable[[], None] = lambda: None
     flush_ms: float = 0.001
+    seeding_ms = 0.0
+    times_alone = 1.0
 
     def wait_for_quiet(self) -> bool:
         return True
@@ -158,7 +160,8 @@ class FakeStopwatch:
         return 0
 
     def block(self, call: Any, arguments: Any, places: Any, **options: Any) -> BlockRun:
-        calls_ms = [self.call_ms] * len(places)
+        call_ms = self.call_ms * (self.times_alone if len(places) == 1 else 1.0)
+        calls_ms = [call_ms] * len(places)
 
         def go() -> tuple[float, int]:
             self.meanwhile()
@@ -167,7 +170,8 @@ class FakeStopwatch:
                     options["reseed"]()
                 for place, leaf in zip(put, take_apart(call(*given)).leaves, strict=True):
                     place.copy_(leaf)
-            self.clock.wait(wall_of(calls_ms))
+            seedings = len(places) if options["reseed"] and not options["marked"] else 0
+            self.clock.wait(wall_of(calls_ms) + seedings * self.seeding_ms)
             return 0.0, self.late(options["flushes"])
 
         times = times_of(calls_ms)
@@ -507,7 +511,7 @@ def test_calls_of_uneven_length_are_replayed(clock: Clock) -> None:
 
     candidate = Uneven(clock)
     outcome = race(candidate)
-    assert outcome.candidate.is_uneven
+    assert outcome.is_uneven
     assert candidate.rounds["graph"] == 12
     assert outcome.candidate.graph == pytest.approx([1.0] * 12, abs=0.1)
 
@@ -752,6 +756,33 @@ def test_unrequested_forward_pass_times_are_ignored(clock: Clock, middle: float)
             return replace(block, middles=tuple(start + middle for start in block.starts))
 
     assert race(Claiming(clock)).candidate.forward_ms is None
+
+
+def test_seeding_is_no_time_of_a_call(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeStopwatch, "seeding_ms", 2.0)
+    candidate = Dropping(clock, hidden_ms={"plain": 2.0})
+    outcome = race(candidate, DROPOUT)
+    assert candidate.rounds["plain"] == 1
+    for side in (outcome.candidate, outcome.reference):
+        assert side.e2e_ms == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("times_alone", "seeded", "rounds"), [(2.0, True, 2), (1.5, True, 5), (2.0, False, 5)]
+)
+def test_seeded_calls_may_take_longer_alone(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, times_alone: float, *, seeded: bool, rounds: int
+) -> None:
+    monkeypatch.setattr(FakeStopwatch, "times_alone", times_alone)
+
+    class Cold(Dropping if seeded else Candidate):  # type: ignore[misc]
+        def run(self, order: BlockOrder) -> Block:
+            self.call_ms = [1.0 if order.calls > 1 else 2.0]
+            return super().run(order)  # type: ignore[no-any-return]
+
+    candidate = Cold(clock)
+    race(candidate, DROPOUT if seeded else RELU)
+    assert candidate.rounds["single"] == rounds
 
 
 def test_random_outputs_are_not_replayed(clock: Clock) -> None:

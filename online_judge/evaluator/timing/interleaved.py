@@ -68,7 +68,7 @@ class Side:
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
     graph_calls: int = 0  # of a replayed block
-    reseed_ms: float = 0.0  # wall time to seed before a call, which is none of its own
+    seeding_ms: float = 0.0  # wall time to seed before a call, which is none of its own
     forwards: list[float] = field(default_factory=list)
     unmarked: int = 0
 
@@ -91,14 +91,15 @@ class Side:
         return statistics.median(statistics.fmean(part) for part in self.calls)
 
     @property
-    def is_uneven(self) -> bool:
-        """Whether a few calls took much longer than the median: the host was slow, or they did the work."""
-        return self.mean_ms > clock_check.RATIO * self.gpu_ms
+    def unevenness(self) -> float:
+        """The mean relative to the median: large if a few calls took much longer than the others."""
+        return self.mean_ms / self.gpu_ms
 
     @property
     def e2e_ms(self) -> float:
         """Wall time of a call, its copied outputs included, in the fastest plain block."""
-        return min(self.plain)
+        call_ms = min(self.plain)
+        return max(call_ms - self.seeding_ms, min(call_ms, self.gpu_ms))
 
     def add(
         self, seen: Observed, order: BlockOrder, calls: int | None = None, *, single: bool = False
@@ -119,8 +120,7 @@ class Side:
             self.graph_calls = count
             self.graph.append(seen.wall_ms / count)
         else:
-            call_ms = seen.wall_ms / count
-            self.plain.append(max(call_ms - self.reseed_ms, min(call_ms, self.gpu_ms)))
+            self.plain.append(seen.wall_ms / count)
 
 
 @dataclass
@@ -134,6 +134,7 @@ class Outcome:
         copy_ms: wall time of copying one call's outputs.
         quiet: whether nobody else used the GPU.
         flushes: L2 flushes before each call.
+        seeded: whether each call is seeded; times then include launches, on both sides.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
         spent_s: seconds by part: warm-up, marked, single, plain and graph rounds.
         stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
@@ -145,6 +146,7 @@ class Outcome:
     copy_ms: float = 0.0
     quiet: bool = True
     flushes: int = 0
+    seeded: bool = False
     alone_ms: float | None = None
     spent_s: dict[str, float] = field(default_factory=dict)
     stopped_early: bool = False
@@ -159,6 +161,25 @@ class Outcome:
     def is_launch_bound(self) -> bool:
         """Whether the candidate's calls take longer on the wall than their events explain."""
         return clock_check.launch_bound(self.candidate.gpu_ms, self.candidate.e2e_ms, self.copy_ms)
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether a few of the candidate's calls took much longer: the host was slow, or they did the work.
+
+        Where launches are timed, a slow host makes the reference's calls uneven too.
+        """
+        usual = max(self.reference.unevenness, 1.0) if self.seeded else 1.0
+        return self.candidate.unevenness > clock_check.RATIO * usual
+
+    def as_in_blocks(self, single_ms: float) -> float:
+        """Return what a call takes within a block of many that takes ``single_ms`` alone.
+
+        Where launches are timed, they take longer alone, because the CPU's caches have lost their code.
+        """
+        if not self.seeded:
+            return single_ms
+        alone_ms = min(seen.block.calls[0] for seen in self.reference.single)
+        return single_ms * min(self.reference.gpu_ms / alone_ms, 1.0)
 
     def restart(self) -> None:
         """Forget the times so far."""
@@ -211,8 +232,7 @@ class InterleavedTiming:
 
     def run(self) -> Outcome:
         """Time both sides; hold the device exclusively meanwhile."""
-        reseed_ms = self._setup.reseed_ms()
-        outcome = Outcome(Side(reseed_ms=reseed_ms), Side(reseed_ms=reseed_ms))
+        outcome = Outcome(seeded=self._reference.stochastic)
         since = time.monotonic()
 
         def spent(part: str) -> None:
@@ -255,9 +275,9 @@ class InterleavedTiming:
                 outcome, number, max(flushes, self._setup.long_cover(slower_ms)), most
             )
         spent("single")
-        number = self._plain_rounds(outcome, number, theirs, ours, 1)
         outcome.copy_ms = self._setup.copy_ms()
-        can_replay = not self._reference.stochastic  # a graph cannot reseed between calls
+        number = self._plain_rounds(outcome, number, theirs, ours, 1)
+        can_replay = not outcome.seeded  # a graph cannot seed between calls
         odd = self._is_odd(outcome)
         if odd and slower_ms < SLOW_MS:
             for _ in range(1 if can_replay or outcome.stopped_early else _PLAIN_TIMES_AGAIN):
@@ -366,6 +386,10 @@ class InterleavedTiming:
         """Run blocks without marks; return the next number."""
         for extra in range(rounds):
             self._round(outcome, number + extra, BlockOrder(theirs, kind="plain"), ours)
+        if outcome.seeded:  # times of the reference's calls include launches, so the rest is the seeding
+            base = outcome.reference
+            seeding_ms = max(0.0, min(base.plain) - base.gpu_ms - outcome.copy_ms)
+            outcome.candidate.seeding_ms = base.seeding_ms = seeding_ms
         return number + rounds
 
     def _is_odd(self, outcome: Outcome) -> bool:
@@ -373,7 +397,7 @@ class InterleavedTiming:
         candidate = outcome.candidate
         return (
             clock_check.Clocks.of(candidate.seen, outcome.reference.seen).disagree
-            or candidate.is_uneven
+            or outcome.is_uneven
             or outcome.is_launch_bound
         )
 
@@ -382,7 +406,8 @@ class InterleavedTiming:
         for extra in range(most):
             self._round(outcome, number + extra, BlockOrder(1, flushes), 1, single=True)
             single_ms = clock_check.fastest_ms(outcome.candidate.single, outcome.reference.single)
-            if extra + 1 >= _SINGLE_ROUNDS and single_ms <= _LONGER * outcome.candidate.gpu_ms:
+            longest_ms = _LONGER * outcome.candidate.gpu_ms
+            if extra + 1 >= _SINGLE_ROUNDS and outcome.as_in_blocks(single_ms) <= longest_ms:
                 break
         return number + extra + 1
 

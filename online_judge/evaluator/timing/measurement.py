@@ -48,11 +48,12 @@ def measured(
     observations = list(outcome.observations)
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
-    single_ms = None
+    single_ms = in_blocks_ms = None
     if candidate.single:
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
-    score_ms = _score(candidate, clocks, copy_ms, single_ms, observations, quiet=outcome.quiet)
-    score_ms = _by_single_calls(score_ms, single_ms, observations)
+        in_blocks_ms = outcome.as_in_blocks(single_ms)
+    score_ms = _score(outcome, clocks, copy_ms, in_blocks_ms, observations)
+    score_ms = _by_single_calls(score_ms, in_blocks_ms, observations)
     stays_slow = _stays_slow(outcome.alone_ms, clean_ms)
     baseline_ms, slowed = _baseline(outcome, clean_ms, observations, stays_slow=stays_slow)
     if recorded_ms is not None:
@@ -130,13 +131,11 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 
 
 def _score(
-    side: Side,
+    outcome: Outcome,
     clocks: Clocks,
     copy_ms: float,
     single_ms: float | None,
     observations: list[noted.Observation],
-    *,
-    quiet: bool,
 ) -> float:
     """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
@@ -153,11 +152,12 @@ def _score(
     """
     if clocks.runs_on:
         observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
+    side = outcome.candidate
     graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
     wall_ms = side.e2e_ms - copy_ms
     explained = graph_ms is not None and clock_check.confirmed(side.gpu_ms, graph_ms, copy_ms)
     alone = single_ms is not None and single_ms <= clock_check.RATIO * side.gpu_ms
-    if side.is_uneven and not (explained and alone):
+    if outcome.is_uneven and not (explained and alone):
         explained = False
         if graph_ms is not None and not clocks.disagree:
             wall_ms = min(wall_ms, graph_ms)
@@ -167,7 +167,7 @@ def _score(
         if graph_ms is None or not clocks.disagree or clock_check.confirmed(side.mean_ms, graph_ms, copy_ms):
             return counted_ms
     elif not (
-        side.is_uneven or clocks.disagree or clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms)
+        outcome.is_uneven or clocks.disagree or clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms)
     ):
         return side.gpu_ms
     else:
@@ -183,7 +183,7 @@ def _score(
             copy_ms=copy_ms,
             counted_ms=counted_ms,
             explained=explained,
-            proven=quiet and hidden,
+            proven=outcome.quiet and hidden,
         )
     )
     return counted_ms

@@ -44,7 +44,6 @@ _DRAWS = 4
 _FAILS = "forward() fails while it is timed"
 _OTHER_SHAPES = "get_inputs() gives tensors of other shapes under other seeds"
 _OTHER_NUMBERS = "get_inputs() gives other numbers each time, beside tensors that fill the GPU's memory"
-_SEEDINGS = 20
 _QUICK_DRAW_S = 0.5
 _DRAWS_S = 0.1
 _FRESH = 1 / 16
@@ -338,16 +337,6 @@ class TimingSetup:
             calls, best_ms = self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
         self.fastest_ms = min(self.fastest_ms, best_ms)
         return calls, best_ms
-
-    def reseed_ms(self) -> float:
-        """Return wall milliseconds to seed before a call, 0 if calls need no seed."""
-        if not self.reference.stochastic:
-            return 0.0
-        seed = self.reference.call_seed(self.name)
-        begin = time.perf_counter()
-        for _ in range(_SEEDINGS):
-            modules.seed_everything(seed)
-        return (time.perf_counter() - begin) * 1e3 / _SEEDINGS
 
     def draw_anew(self) -> bool:
         """From now on draw the inputs of each call; return False if that takes too long."""
