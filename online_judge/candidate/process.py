@@ -309,7 +309,7 @@ class CandidateProcess:
             places,
             flushes=order.flushes,
             marked=order.kind == "marked",
-            reseed=partial(modules.seed_everything, prepared.seed) if prepared.reseed else None,
+            seeds=() if order.seed is None else range(order.seed, order.seed + order.calls),
         )
 
     def _arguments(self, window: MappedTensors) -> list[Any]:

@@ -9,14 +9,16 @@ next call begins. Seeded calls are the exception: each begins when the device is
 from __future__ import annotations
 
 import math
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
+from typing import NamedTuple
 
 import torch
 
-from online_judge.common import trees
+from online_judge.common import modules, trees
 from online_judge.common.gradients import ForwardBackward
 
 STEADY_CALLS = 3
@@ -49,6 +51,7 @@ class Block:
     tail: float  # from the end of the timed stream's work to the end of all work on the device
     middles: tuple[float, ...] = ()  # likewise, of the ends of forward passes; empty without backward passes
     late: int = 0  # marked calls after the first that the device began before all their launches
+    seeding: float = 0.0  # CPU time of seeding before a call
 
     @property
     def forwards(self) -> list[float]:
@@ -106,30 +109,39 @@ def _flushes_lasting(ms: float, flush_ms: float) -> int:
     return max(1, math.ceil(ms / max(flush_ms, 1e-3)))
 
 
+class Unmarked(NamedTuple):
+    """What a block shows without marks, see :class:`Block`."""
+
+    tail: float = 0.0
+    late: int = 0
+    seeding: float = 0.0
+
+
 class BlockRun:
     def __init__(
         self,
-        go: Callable[[], tuple[float, int]],
+        go: Callable[[], Unmarked],
         marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]],
         middles: Sequence[torch.cuda.Event] = (),
     ) -> None:
         self._go = go
         self._marks = marks
         self._middles = middles
-        self._tail, self._late = 0.0, 0
+        self._unmarked = Unmarked()
 
     def go(self) -> None:
         """Run it; return when the device has finished all of it."""
-        self._tail, self._late = self._go()
+        self._unmarked = self._go()
 
     def times(self) -> Block:
+        tail, late, seeding = self._unmarked
         if not self._marks:
-            return Block((), (), self._tail)
+            return Block((), (), tail, seeding=seeding)
         first = self._marks[0][0]
         starts = tuple(float(first.elapsed_time(start)) for start, _ in self._marks)
         ends = tuple(float(first.elapsed_time(end)) for _, end in self._marks)
         middles = tuple(float(first.elapsed_time(middle)) for middle in self._middles)
-        return Block(starts, ends, self._tail, middles, self._late)
+        return Block(starts, ends, tail, middles, late, seeding)
 
 
 class Stopwatch:
@@ -144,7 +156,8 @@ class Stopwatch:
         self._synchronize = torch._C._cuda_synchronize
         self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
         self._no_grad = torch.no_grad
-        self._now = time.perf_counter
+        self._now, self._cpu_now = time.perf_counter, time.thread_time
+        self._seed = modules.seed_everything
         self._take_apart = trees.take_apart
         self.flush_ms = min(self._time_flush(_FEW_FLUSHES) for _ in range(_CALIBRATIONS))  # others may work
         self._first_flushes = _flushes_lasting(_FIRST_COVER_MS, self.flush_ms)
@@ -180,12 +193,12 @@ class Stopwatch:
         *,
         flushes: int = 0,
         marked: bool = True,
-        reseed: Callable[[], None] | None = None,
+        seeds: Sequence[int] = (),
     ) -> BlockRun:
         """Prepare a block: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
 
-        Before each call come ``flushes`` L2 flushes and ``reseed``; it is timed if ``marked``. The time of a
-        seeded call includes its launches, because no replay can confirm that it is short without them.
+        Before each call come ``flushes`` L2 flushes; it is timed if ``marked``. With ``seeds``, one for each
+        call, it is seeded then, and its time includes its launches: no replay can confirm a shorter one.
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
@@ -196,15 +209,18 @@ class Stopwatch:
         done = self._new_event()
         self._synchronize()
 
-        def go() -> tuple[float, int]:
+        def go() -> Unmarked:
             late = 0
+            seedings: list[float] = []
             with self._no_grad():
                 for number, (given, put) in enumerate(zip(arguments, places, strict=True)):
                     for _ in range(flushes if number else max(flushes, self._first_flushes)):
                         self._zero(self._flush)
-                    if reseed is not None:
-                        reseed()
+                    if seeds:
                         self._synchronize()
+                        begin = self._cpu_now()
+                        self._seed(seeds[number])
+                        seedings.append((self._cpu_now() - begin) * 1e3)
                     if passes is not None:
                         passes.between = partial(middles[number].record, self._stream)
                     if marked:
@@ -221,7 +237,8 @@ class Stopwatch:
             done.synchronize()
             since = self._now()
             self._synchronize()
-            return (self._now() - since) * 1e3, late
+            tail = (self._now() - since) * 1e3
+            return Unmarked(tail, late, statistics.median(seedings or [0.0]))
 
         return BlockRun(go, marks, middles)
 
@@ -236,10 +253,10 @@ class Stopwatch:
                 self._keep(call(*given), put)
         self._synchronize()
 
-        def go() -> tuple[float, int]:
+        def go() -> Unmarked:
             graph.replay()
             self._synchronize()
-            return 0.0, 0
+            return Unmarked()
 
         return BlockRun(go, [])
 

@@ -113,8 +113,7 @@ class Prepare(Order[Prepared]):
 
     inputs: Parcel  # a list of argument lists, one a call of a block
     outputs: Parcel  # a list of output lists, one a call of a block
-    seed: int  # set before each block; before each call if ``reseed``
-    reseed: bool  # whether outputs depend on the random state
+    seed: int  # set before each block
     least_s: float  # seconds of warm-up
     cores: tuple[int, ...] = ()  # of the CPU to run on until the next :class:`Observe`; empty for any
 
@@ -134,12 +133,13 @@ class Block(Order[BlockReady]):
     The candidate answers when it is prepared, and after ``GO`` sends ``DONE`` when the block is done on the
     device, then its times, the JSON form of :class:`online_judge.common.timing.Block`. ``marked`` calls are
     timed one by one after ``flushes`` L2 flushes each; ``plain`` ones are not; a ``graph`` is captured the
-    first time, and replayed.
+    first time, and replayed. With a ``seed`` call ``i`` is seeded with ``seed + i``.
     """
 
     calls: int
     flushes: int = 0
     kind: BlockKind = "marked"
+    seed: int | None = None
 
 
 class Inspected(TypedDict):

@@ -327,10 +327,10 @@ def test_copies_that_take_longer_are_allowed_for(judge: Any) -> None:
     assert ids(judge(slow_copies)) != []
 
 
-def with_a_long_call(made: Side) -> Side:
-    """Let the first call of each block take 10 ms, so that their mean is 0.21 ms."""
+def with_a_long_call(made: Side, long_ms: float = 10.0) -> Side:
+    """Let the first call of each block take so long: with 10 ms the mean is 0.21 ms."""
     for round_ in made.calls:
-        round_[0] = 10.0
+        round_[0] = long_ms
     return made
 
 
@@ -408,8 +408,9 @@ def test_calls_alone_count_if_much_longer(
     ("single_ms", "baseline_single_ms", "seeded", "counted_ms"),
     [
         (0.7, 0.6, True, 0.3),  # launches take longer alone, on both sides
-        (0.9, 0.6, True, 0.45),
-        (0.5, 0.2, True, 0.5),  # the reference's do not
+        (0.9, 0.6, True, 0.57),
+        (0.5, 0.2, True, 0.47),  # the reference's do not
+        (1.5, 9.0, True, 0.9),  # the reference was slowed
         (0.7, 0.6, False, 0.7),
     ],
 )
@@ -424,10 +425,20 @@ def test_seeded_calls_alone_compare_with_the_references(
     assert result.stats["witness"]["single_ms"] == single_ms
 
 
-@pytest.mark.parametrize(("seeded", "counted_ms"), [(True, 0.01), (False, 0.21)])
-def test_seeded_calls_may_be_uneven_on_both_sides(judge: Any, *, seeded: bool, counted_ms: float) -> None:
-    slow_host = [with_a_long_call(side(0.01)) for _ in range(2)]
-    result = judge(slow_host[0], reference=slow_host[1], clean_ms=0.01, seeded=seeded)
+@pytest.mark.parametrize(
+    ("long_ms", "baseline_long_ms", "seeded", "counted_ms"),
+    [
+        (0.5, 0.5, True, 0.01),
+        (0.5, 0.01, True, 0.0198),
+        (0.5, 0.5, False, 0.0198),
+        (10.0, 10.0, True, 0.21),  # the reference was slowed
+    ],
+)
+def test_seeded_calls_may_be_uneven_on_both_sides(
+    judge: Any, long_ms: float, baseline_long_ms: float, *, seeded: bool, counted_ms: float
+) -> None:
+    slow_host, reference = (with_a_long_call(side(0.01), ms) for ms in (long_ms, baseline_long_ms))
+    result = judge(slow_host, reference=reference, clean_ms=0.01, seeded=seeded)
     assert result.stats["score_ms"] == pytest.approx(counted_ms, rel=0.05)
 
 

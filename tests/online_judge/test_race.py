@@ -17,8 +17,8 @@ import pytest
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from online_judge.common import cuda_driver
-from online_judge.common.timing import Block, BlockRun, Stopwatch
+from online_judge.common import cuda_driver, modules
+from online_judge.common.timing import Block, BlockRun, Stopwatch, Unmarked
 from online_judge.common.trees import take_apart
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import costs
@@ -141,7 +141,6 @@ class FakeStopwatch:
     call_ms: float
     meanwhile: Callable[[], None] = lambda: None
     flush_ms: float = 0.001
-    seeding_ms = 0.0
     times_alone = 1.0
 
     def wait_for_quiet(self) -> bool:
@@ -163,16 +162,18 @@ class FakeStopwatch:
         call_ms = self.call_ms * (self.times_alone if len(places) == 1 else 1.0)
         calls_ms = [call_ms] * len(places)
 
-        def go() -> tuple[float, int]:
+        def go() -> Unmarked:
             self.meanwhile()
+            seeds, seeding_s = list(options["seeds"]), 0.0
             for given, put in zip(arguments, places, strict=True):
-                if options["reseed"]:
-                    options["reseed"]()
+                if seeds:
+                    begin = self.clock.now_s
+                    modules.seed_everything(seeds.pop(0))
+                    seeding_s += self.clock.now_s - begin
                 for place, leaf in zip(put, take_apart(call(*given)).leaves, strict=True):
                     place.copy_(leaf)
-            seedings = len(places) if options["reseed"] and not options["marked"] else 0
-            self.clock.wait(wall_of(calls_ms) + seedings * self.seeding_ms)
-            return 0.0, self.late(options["flushes"])
+            self.clock.wait(wall_of(calls_ms))
+            return Unmarked(0.0, self.late(options["flushes"]), seeding_s * 1e3 / len(places))
 
         times = times_of(calls_ms)
         marks = [(Mark(start), Mark(end)) for start, end in zip(times.starts, times.ends, strict=True)]
@@ -266,9 +267,9 @@ class Dropping(Candidate):
     """Drops the elements that ``DROPOUT`` drops."""
 
     def fill_in(self, number: int) -> None:
-        assert self.order is not None
-        assert self.order.reseed
-        torch.manual_seed(self.order.seed)
+        order = self.blocks[-1]
+        assert order.seed is not None
+        torch.manual_seed(order.seed + number)
         self.outputs[number][0].copy_(torch.nn.functional.dropout(self.inputs[number][0], 0.5, True))
 
 
@@ -719,9 +720,9 @@ def test_slow_eager_reference_runs_a_few_calls(clock: Clock, monkeypatch: pytest
     counts: list[int] = []
     write = TimingSetup.write_expected
 
-    def counted(setup: TimingSetup, sets: Sequence[int]) -> None:
+    def counted(setup: TimingSetup, sets: Sequence[int], seed: int | None) -> None:
         counts.append(len(sets))
-        write(setup, sets)
+        write(setup, sets, seed)
 
     monkeypatch.setattr(TimingSetup, "write_expected", counted)
     monkeypatch.setattr(TimingSetup, "eager_calls", 2)
@@ -758,13 +759,32 @@ def test_unrequested_forward_pass_times_are_ignored(clock: Clock, middle: float)
     assert race(Claiming(clock)).candidate.forward_ms is None
 
 
-def test_seeding_is_no_time_of_a_call(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeStopwatch, "seeding_ms", 2.0)
-    candidate = Dropping(clock, hidden_ms={"plain": 2.0})
-    outcome = race(candidate, DROPOUT)
-    assert candidate.rounds["plain"] == 1
-    for side in (outcome.candidate, outcome.reference):
-        assert side.e2e_ms == pytest.approx(1.0, abs=0.1)
+def test_each_block_has_a_seed_of_its_own(clock: Clock) -> None:
+    candidate = Dropping(clock)
+    race(candidate, DROPOUT)
+    seeds = [order.seed for order in candidate.blocks]
+    assert len(set(seeds)) == len(seeds)
+
+
+def test_random_reference_is_compared_when_compiled(clock: Clock) -> None:
+    def compiled(x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5, True) + 1e-6  # rounds differently
+
+    assert flags(race(Dropping(clock), DROPOUT, compiled=compiled)) == set()
+
+
+def test_kept_random_numbers_are_a_cheat(clock: Clock) -> None:
+    class Keeping(Dropping):
+        mask: torch.Tensor | None = None
+
+        def fill_in(self, number: int) -> None:
+            super().fill_in(number)
+            if self.mask is None:
+                self.mask = self.outputs[number][0] != 0
+            else:
+                torch.mul(self.inputs[number][0] * 2, self.mask, out=self.outputs[number][0])
+
+    assert flags(race(Keeping(clock), DROPOUT)) == {"timed_output_wrong"}
 
 
 @pytest.mark.parametrize(

@@ -123,8 +123,9 @@ def test_seeding_is_no_time_of_a_call(clock: Clock, monkeypatch: pytest.MonkeyPa
             return super().run(order)
 
         def fill_in(self, number: int) -> None:
-            assert self.order is not None
-            seed(self.order.seed)
+            order = self.blocks[-1]
+            assert order.seed is not None
+            seed(order.seed + number)
             super().fill_in(number)
 
     monkeypatch.setattr(modules, "seed_everything", seed_slowly)

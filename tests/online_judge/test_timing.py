@@ -117,23 +117,45 @@ class Event:
         return 0.0
 
 
+def simulated(done: list[str] | None = None) -> Stopwatch:
+    """Return a stopwatch of a simulated device; ``done`` gets what it does before calls."""
+    stopwatch = Stopwatch.__new__(Stopwatch)
+    steps = [] if done is None else done
+    known: dict[str, Any] = {
+        "_flush": torch.zeros(4), "_stream": SimpleNamespace(stream_id=0, device_index=0, device_type=0),
+        "_set_stream": lambda **stream: None, "_event": Event, "_synchronize": lambda: steps.append("wait"),
+        "_zero": lambda flushed: steps.append("flush"), "_copy": torch.Tensor.copy_,
+        "_no_grad": torch.no_grad, "_now": time.perf_counter, "_cpu_now": lambda: 0.002 * len(steps),
+        "_seed": lambda seed: steps.append(str(seed)), "_take_apart": trees.take_apart, "_first_flushes": 1,
+    }  # fmt: skip
+    for name, value in known.items():
+        setattr(stopwatch, name, value)
+    return stopwatch
+
+
 @pytest.mark.parametrize(("begun", "late"), [([False] * 3, 0), ([True] * 3, 3), ([False, True, False], 1)])
 def test_calls_begun_before_their_launches_are_late(begun: list[bool], late: int) -> None:
     """The first call of a block finds the CPU's caches cold and does not count."""
     Event.begun = list(begun)
-    stopwatch = Stopwatch.__new__(Stopwatch)
-    known: dict[str, Any] = {
-        "_flush": torch.zeros(4), "_stream": SimpleNamespace(stream_id=0, device_index=0, device_type=0),
-        "_set_stream": lambda **stream: None, "_event": Event, "_synchronize": lambda: None,
-        "_zero": torch.Tensor.zero_, "_copy": torch.Tensor.copy_, "_no_grad": torch.no_grad,
-        "_now": time.perf_counter, "_take_apart": trees.take_apart, "_first_flushes": 1,
-    }  # fmt: skip
-    for name, value in known.items():
-        setattr(stopwatch, name, value)
-    run = stopwatch.block(torch.relu, [(torch.ones(2),)] * 4, [[torch.zeros(2)] for _ in range(4)], flushes=1)
+    places = [[torch.zeros(2)] for _ in range(4)]
+    run = simulated().block(torch.relu, [(torch.ones(2),)] * 4, places, flushes=1)
     run.go()
     assert run.times().late == late
     assert Event.begun == []
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_seeded_calls_begin_when_the_device_is_idle(*, marked: bool) -> None:
+    Event.begun = [True]
+    done: list[str] = []
+    places = [[torch.zeros(2)] for _ in range(2)]
+    run = simulated(done).block(
+        torch.relu, [(torch.ones(2),)] * 2, places, flushes=1, marked=marked, seeds=[7, 8]
+    )
+    done.clear()
+    run.go()
+    assert done == ["flush", "wait", "7", "flush", "wait", "8", "wait"]
+    assert run.times().seeding == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,7 @@ _CALLS_IN_A_BLOCK = MIN_SAMPLES // MIN_ROUNDS
 ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
+_SEED_BITS = 31
 _AUDITS = 3
 _CLAIMS_OF_LATE_CALLS = 2
 """First rounds in which the candidate may claim that its calls wait for the host."""
@@ -54,6 +55,10 @@ _PLAIN_TIMES_AGAIN = 4  # where nothing but the wall time confirms the events
 _POSSIBLE_MS = (1e-4, 1e9)  # possible times of a call
 _GRAPH_ROUNDS, _MOST_GRAPH_ROUNDS = 3, 12
 _SINGLE_ROUNDS, _MOST_SINGLE_ROUNDS = 2, 5
+_MOST_UNEVEN = 2.0
+"""How uneven seeded calls may be, at most, if the reference's are; the candidate may slow these."""
+_COLD = 2.0
+"""A seeded call alone may take longer by this many times its usual time, at most."""
 _LONGER = 1.15
 """A call alone that takes this many times as long is repeated, so that a disturbance does not count."""
 
@@ -68,7 +73,7 @@ class Side:
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
     graph_calls: int = 0  # of a replayed block
-    seeding_ms: float = 0.0  # wall time to seed before a call, which is none of its own
+    seeding_ms: float = 0.0  # to seed before a call, no part of its time
     forwards: list[float] = field(default_factory=list)
     unmarked: int = 0
 
@@ -98,8 +103,7 @@ class Side:
     @property
     def e2e_ms(self) -> float:
         """Wall time of a call, its copied outputs included, in the fastest plain block."""
-        call_ms = min(self.plain)
-        return max(call_ms - self.seeding_ms, min(call_ms, self.gpu_ms))
+        return min(self.plain)
 
     def add(
         self, seen: Observed, order: BlockOrder, calls: int | None = None, *, single: bool = False
@@ -120,7 +124,8 @@ class Side:
             self.graph_calls = count
             self.graph.append(seen.wall_ms / count)
         else:
-            self.plain.append(seen.wall_ms / count)
+            call_ms = seen.wall_ms / count
+            self.plain.append(max(call_ms - self.seeding_ms, min(call_ms, self.gpu_ms)))
 
 
 @dataclass
@@ -168,18 +173,21 @@ class Outcome:
 
         Where launches are timed, a slow host makes the reference's calls uneven too.
         """
-        usual = max(self.reference.unevenness, 1.0) if self.seeded else 1.0
+        usual = min(max(self.reference.unevenness, 1.0), _MOST_UNEVEN) if self.seeded else 1.0
         return self.candidate.unevenness > clock_check.RATIO * usual
 
     def as_in_blocks(self, single_ms: float) -> float:
-        """Return what a call takes within a block of many that takes ``single_ms`` alone.
+        """Return what a candidate's call takes within a block of many if it takes ``single_ms`` alone.
 
-        Where launches are timed, they take longer alone, because the CPU's caches have lost their code.
+        Where launches are timed, they take longer alone, because the CPU's caches have lost their code. The
+        reference's call alone shows how much, within limits, because the candidate may slow it.
         """
         if not self.seeded:
             return single_ms
+        usual_ms = self.candidate.gpu_ms
         alone_ms = min(seen.block.calls[0] for seen in self.reference.single)
-        return single_ms * min(self.reference.gpu_ms / alone_ms, 1.0)
+        colder_ms = max(alone_ms - self.reference.gpu_ms, 0.0) + clock_check.LAUNCH_SLACK_MS
+        return max(single_ms - min(colder_ms, _COLD * usual_ms), min(single_ms, usual_ms))
 
     def restart(self) -> None:
         """Forget the times so far."""
@@ -268,6 +276,8 @@ class InterleavedTiming:
                 outcome.restart()
                 self.audit(outcome)
             theirs, ours = self._block_calls(candidate_ms, reference_ms, flushes)
+        seeding_ms = statistics.median(seen.block.seeding for seen in outcome.reference.seen)
+        outcome.candidate.seeding_ms = outcome.reference.seeding_ms = seeding_ms
         spent("marked")
         if theirs > 1 and not outcome.stopped_early:
             most = _MOST_SINGLE_ROUNDS if slower_ms < SLOW_MS else _SINGLE_ROUNDS
@@ -275,8 +285,8 @@ class InterleavedTiming:
                 outcome, number, max(flushes, self._setup.long_cover(slower_ms)), most
             )
         spent("single")
-        outcome.copy_ms = self._setup.copy_ms()
         number = self._plain_rounds(outcome, number, theirs, ours, 1)
+        outcome.copy_ms = self._setup.copy_ms()
         can_replay = not outcome.seeded  # a graph cannot seed between calls
         odd = self._is_odd(outcome)
         if odd and slower_ms < SLOW_MS:
@@ -347,7 +357,6 @@ class InterleavedTiming:
             inputs=setup.inputs,
             outputs=setup.outputs,
             seed=self._reference.call_seed(setup.name),
-            reseed=self._reference.stochastic,
             least_s=WARMUP_S,
             cores=self._cores,
         )
@@ -386,10 +395,6 @@ class InterleavedTiming:
         """Run blocks without marks; return the next number."""
         for extra in range(rounds):
             self._round(outcome, number + extra, BlockOrder(theirs, kind="plain"), ours)
-        if outcome.seeded:  # times of the reference's calls include launches, so the rest is the seeding
-            base = outcome.reference
-            seeding_ms = max(0.0, min(base.plain) - base.gpu_ms - outcome.copy_ms)
-            outcome.candidate.seeding_ms = base.seeding_ms = seeding_ms
         return number + rounds
 
     def _is_odd(self, outcome: Outcome) -> bool:
@@ -437,6 +442,8 @@ class InterleavedTiming:
     ) -> None:
         """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
         setup = self._setup
+        if outcome.seeded:
+            order = replace(order, seed=self._rng.getrandbits(_SEED_BITS))
         sets = sorted(self._rng.sample(range(order.calls), ours))
         compared = sets
         if not (setup.is_eager or self._reference.returns_state):
@@ -472,11 +479,11 @@ class InterleavedTiming:
         outcome.candidate.add(Observed(wall_ms, block), order, single=single)
         apart = not setup.is_eager
         copies = {place: setup.pool.copy_of(place) for place in compared} if apart and written else {}
-        own_block = setup.reference_block(sets, order.flushes, marked=marked)
+        own_block = setup.reference_block(sets, order.flushes, marked=marked, seed=order.seed)
         outcome.reference.add(own_block, order, ours, single=single)
         if apart:
             setup.pool.put_back(copies)
-            setup.write_expected(compared)
+            setup.write_expected(compared, order.seed)
         own = torch.arange(len(compared), device="cuda")[:, None]
         want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
         self._audits.append(_Audit(number, None, got, self._written(want, places), compared))

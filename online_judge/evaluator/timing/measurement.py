@@ -48,12 +48,12 @@ def measured(
     observations = list(outcome.observations)
     clocks = clock_check.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
-    single_ms = in_blocks_ms = None
+    single_ms = None
     if candidate.single:
         single_ms = clock_check.fastest_ms(candidate.single, reference.single, extra_ms)
-        in_blocks_ms = outcome.as_in_blocks(single_ms)
-    score_ms = _score(outcome, clocks, copy_ms, in_blocks_ms, observations)
-    score_ms = _by_single_calls(score_ms, in_blocks_ms, observations)
+    score_ms = _score(outcome, clocks, copy_ms, single_ms, observations)
+    if single_ms is not None:
+        score_ms = _by_single_calls(score_ms, outcome.as_in_blocks(single_ms), observations)
     stays_slow = _stays_slow(outcome.alone_ms, clean_ms)
     baseline_ms, slowed = _baseline(outcome, clean_ms, observations, stays_slow=stays_slow)
     if recorded_ms is not None:
@@ -189,14 +189,12 @@ def _score(
     return counted_ms
 
 
-def _by_single_calls(
-    score_ms: float, single_ms: float | None, observations: list[noted.Observation]
-) -> float:
+def _by_single_calls(score_ms: float, single_ms: float, observations: list[noted.Observation]) -> float:
     """Return the time of calls alone if it is much longer than within blocks of many.
 
     The first call of a block can do the work of all: if they are short, that takes little longer than one.
     """
-    if single_ms is None or single_ms <= clock_check.RATIO * score_ms:
+    if single_ms <= clock_check.RATIO * score_ms:
         return score_ms
     observations.append(noted.CallsDoneTogether(call_ms=score_ms, single_ms=single_ms))
     return single_ms

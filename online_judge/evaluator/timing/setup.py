@@ -7,11 +7,9 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import torch
 
-from online_judge.common import modules
 from online_judge.common.gradients import ForwardBackward
 from online_judge.common.timing import Stopwatch, l2_bytes
 from online_judge.common.trees import Slot, Tree, UnsupportedTree, put_together, take_apart
@@ -401,9 +399,14 @@ class TimingSetup:
         """Fill the places for a candidate process's outputs of so many calls with NaN."""
         self._received.fill(0xFF, calls * self.output_bytes)
 
-    def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
-        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
-        return self._block(self._call, sets, flushes, marked=marked)
+    def reference_block(
+        self, sets: Sequence[int], flushes: int, *, marked: bool = True, seed: int | None = None
+    ) -> Observed:
+        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``.
+
+        If it is random, the call on argument list ``i`` has the seed ``seed + i``.
+        """
+        return self._block(self._call, sets, flushes, marked=marked, seed=seed)
 
     @property
     def is_eager(self) -> bool:
@@ -415,13 +418,15 @@ class TimingSetup:
         """How many calls of the eager reference take about as long as a block; at least one."""
         return max(1, int(BLOCK_MS / max(self._eager_ms, 1e-3)))
 
-    def write_expected(self, sets: Sequence[int]) -> None:
-        """Run the eager reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
-        seen = self._block(self._eager, sets, 0, marked=False)
+    def write_expected(self, sets: Sequence[int], seed: int | None) -> None:
+        """Do as :meth:`reference_block`, with the eager reference."""
+        seen = self._block(self._eager, sets, 0, marked=False, seed=seed)
         self._eager_ms = min(self._eager_ms, seen.wall_ms / len(sets))
 
-    def _block(self, call: Call, sets: Sequence[int], flushes: int, *, marked: bool) -> Observed:
-        reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
+    def _block(
+        self, call: Call, sets: Sequence[int], flushes: int, *, marked: bool, seed: int | None
+    ) -> Observed:
+        first = self.reference.call_seed(self.name) if seed is None else seed
         self.reference.begin(self.name)
         with blaming(_FAILS):
             run = self._stopwatch.block(
@@ -430,7 +435,7 @@ class TimingSetup:
                 self._own[: len(sets)],
                 flushes=flushes,
                 marked=marked,
-                reseed=reseed if self.reference.stochastic else None,
+                seeds=[first + place for place in sets] if self.reference.stochastic else (),
             )
             begin = time.perf_counter()
             run.go()
