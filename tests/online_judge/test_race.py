@@ -805,10 +805,14 @@ def test_seeded_calls_may_take_longer_alone(
     assert candidate.rounds["single"] == rounds
 
 
-def test_random_outputs_are_not_replayed(clock: Clock) -> None:
+@pytest.mark.parametrize("slowed_ms", [0.0, 500.0])
+def test_random_outputs_are_not_replayed(clock: Clock, slowed_ms: float) -> None:
+    """A slow reference does not explain the candidate's wall time."""
     candidate = Dropping(clock, hidden_ms={"plain": 2.0})
-    assert flags(race(candidate, DROPOUT)) == set()
+    outcome = race(candidate, DROPOUT, meanwhile=lambda: clock.wait(slowed_ms))
+    assert flags(outcome) == set()
     assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (9, 0)
+    assert outcome.candidate.e2e_ms == pytest.approx(3.0, abs=0.1)
 
 
 @pytest.mark.parametrize(
