@@ -773,6 +773,13 @@ def test_random_reference_is_compared_when_compiled(clock: Clock) -> None:
     assert flags(race(Dropping(clock), DROPOUT, compiled=compiled)) == set()
 
 
+def test_slow_random_reference_runs_a_few_calls(clock: Clock) -> None:
+    candidate = Dropping(clock, call_ms=[0.5])
+    outcome = race(candidate, DROPOUT, reference_ms=5.0)
+    assert flags(outcome) == set()
+    assert len(outcome.reference.samples) < len(outcome.candidate.samples)
+
+
 def test_kept_random_numbers_are_a_cheat(clock: Clock) -> None:
     class Keeping(Dropping):
         mask: torch.Tensor | None = None

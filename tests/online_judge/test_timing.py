@@ -13,10 +13,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from online_judge.candidate.process import CandidateProcess
 from online_judge.common import trees
 from online_judge.common.gradients import ForwardBackward
 from online_judge.common.timing import Block, Stopwatch
 from online_judge.evaluator.timing.setup import TimingSetup
+from online_judge.protocol.orders import Block as BlockOrder
 
 GOOD: dict[str, Any] = {"starts": [0.0, 2.0, 4.0], "ends": [1.0, 3.5, 5.0], "tail": 0.0}
 ANYTHING = st.recursive(
@@ -182,3 +184,12 @@ def test_flushes_hide_the_launches_of_a_call(
         setattr(setup, name, value)
     monkeypatch.setattr("online_judge.evaluator.timing.setup.l2_bytes", lambda: 2**20)
     assert setup.flushes(wall_ms, wall_ms) == flushes
+
+
+@pytest.mark.parametrize(("seed", "seeds"), [(5, [5, 6]), (None, [])])
+def test_candidate_seeds_calls_as_ordered(seed: int | None, seeds: list[int]) -> None:
+    process: Any = CandidateProcess.__new__(CandidateProcess)
+    process._stopwatch = SimpleNamespace(block=lambda *given, **options: list(options["seeds"]))
+    process._prepared = ([(), ()], [[], []], SimpleNamespace(seed=1))
+    process._model, process._run, process._buffers = torch.nn.Module(), torch.relu, {}
+    assert process._ready_block(BlockOrder(2, seed=seed)) == seeds

@@ -184,10 +184,9 @@ class Outcome:
         """
         if not self.seeded:
             return single_ms
-        usual_ms = self.candidate.gpu_ms
         alone_ms = min(seen.block.calls[0] for seen in self.reference.single)
         colder_ms = max(alone_ms - self.reference.gpu_ms, 0.0) + clock_check.LAUNCH_SLACK_MS
-        return max(single_ms - min(colder_ms, _COLD * usual_ms), min(single_ms, usual_ms))
+        return single_ms - min(colder_ms, _COLD * self.candidate.gpu_ms)
 
     def restart(self) -> None:
         """Forget the times so far."""
