@@ -12,9 +12,8 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import torch
 
@@ -109,39 +108,30 @@ def _flushes_lasting(ms: float, flush_ms: float) -> int:
     return max(1, math.ceil(ms / max(flush_ms, 1e-3)))
 
 
-class Unmarked(NamedTuple):
-    """What a block shows without marks, see :class:`Block`."""
-
-    tail: float = 0.0
-    late: int = 0
-    seeding: float = 0.0
-
-
 class BlockRun:
     def __init__(
         self,
-        go: Callable[[], Unmarked],
+        go: Callable[[], Block],
         marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]],
         middles: Sequence[torch.cuda.Event] = (),
     ) -> None:
         self._go = go
         self._marks = marks
         self._middles = middles
-        self._unmarked = Unmarked()
+        self._seen = Block((), (), 0.0)
 
     def go(self) -> None:
         """Run it; return when the device has finished all of it."""
-        self._unmarked = self._go()
+        self._seen = self._go()
 
     def times(self) -> Block:
-        tail, late, seeding = self._unmarked
         if not self._marks:
-            return Block((), (), tail, seeding=seeding)
+            return self._seen
         first = self._marks[0][0]
         starts = tuple(float(first.elapsed_time(start)) for start, _ in self._marks)
         ends = tuple(float(first.elapsed_time(end)) for _, end in self._marks)
         middles = tuple(float(first.elapsed_time(middle)) for middle in self._middles)
-        return Block(starts, ends, tail, middles, late, seeding)
+        return replace(self._seen, starts=starts, ends=ends, middles=middles)
 
 
 class Stopwatch:
@@ -209,7 +199,7 @@ class Stopwatch:
         done = self._new_event()
         self._synchronize()
 
-        def go() -> Unmarked:
+        def go() -> Block:
             late = 0
             seedings: list[float] = []
             with self._no_grad():
@@ -238,7 +228,7 @@ class Stopwatch:
             since = self._now()
             self._synchronize()
             tail = (self._now() - since) * 1e3
-            return Unmarked(tail, late, statistics.median(seedings or [0.0]))
+            return Block((), (), tail, late=late, seeding=statistics.median(seedings or [0.0]))
 
         return BlockRun(go, marks, middles)
 
@@ -253,10 +243,10 @@ class Stopwatch:
                 self._keep(call(*given), put)
         self._synchronize()
 
-        def go() -> Unmarked:
+        def go() -> Block:
             graph.replay()
             self._synchronize()
-            return Unmarked()
+            return Block((), (), 0.0)
 
         return BlockRun(go, [])
 

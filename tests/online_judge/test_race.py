@@ -18,7 +18,7 @@ import torch
 
 from adaexplore.core.dialects.schema import Tolerance
 from online_judge.common import cuda_driver, modules
-from online_judge.common.timing import Block, BlockRun, Stopwatch, Unmarked
+from online_judge.common.timing import Block, BlockRun, Stopwatch
 from online_judge.common.trees import take_apart
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import costs
@@ -162,7 +162,7 @@ class FakeStopwatch:
         call_ms = self.call_ms * (self.times_alone if len(places) == 1 else 1.0)
         calls_ms = [call_ms] * len(places)
 
-        def go() -> Unmarked:
+        def go() -> Block:
             self.meanwhile()
             seeds, seeding_s = list(options["seeds"]), 0.0
             for given, put in zip(arguments, places, strict=True):
@@ -173,7 +173,8 @@ class FakeStopwatch:
                 for place, leaf in zip(put, take_apart(call(*given)).leaves, strict=True):
                     place.copy_(leaf)
             self.clock.wait(wall_of(calls_ms))
-            return Unmarked(0.0, self.late(options["flushes"]), seeding_s * 1e3 / len(places))
+            late, seeding = self.late(options["flushes"]), seeding_s * 1e3 / len(places)
+            return Block((), (), 0.0, late=late, seeding=seeding)
 
         times = times_of(calls_ms)
         marks = [(Mark(start), Mark(end)) for start, end in zip(times.starts, times.ends, strict=True)]
