@@ -405,6 +405,7 @@ self.x.copy_(x)
 self.graph.replay()
 return self.y.clone()"""
 DROPOUT = "x = args[0]\nreturn nn.functional.dropout(torch.sigmoid(x) * x, 0.5, True)"
+READS_A_VALUE = "x = args[0]\nassert float(x[0, 0]) < 99\nreturn torch.sigmoid(x) * x"
 HABITS: dict[str, tuple[str, str, str, str]] = {
     # name: inputs, the reference's forward, the candidate's, the candidate's __init__
     "other strides": (LARGE, SILU, "return gated(args[0].t().contiguous()).t()", "pass"),
@@ -465,8 +466,9 @@ def test_huge_timed_outputs_are_compared_whole(gpu_judge: LiveJudge) -> None:
 
 
 @pytest.mark.parametrize("inputs", [SMALL, LARGE])
-def test_random_reference_against_itself_is_about_one(gpu_judge: LiveJudge, inputs: str) -> None:
-    answer = gpu_judge.evaluate(module(DROPOUT, inputs, "ModelNew"), module(DROPOUT, inputs), **TIMED)
+@pytest.mark.parametrize("forward", [DROPOUT, READS_A_VALUE], ids=["random", "reads a value"])
+def test_reference_against_itself_is_about_one(gpu_judge: LiveJudge, forward: str, inputs: str) -> None:
+    answer = gpu_judge.evaluate(module(forward, inputs, "ModelNew"), module(forward, inputs), **TIMED)
     assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.05), answer
 
 
