@@ -235,9 +235,11 @@ def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path,
             flags = answer["metadata"]["integrity"]
             assert "baseline_unconfirmed" not in flags
             drifts.append("baseline_drift" in flags)
+            answers.append(answer)
             return float(answer["runtime_stats"]["fast_p"])
 
         drifts: list[bool] = []
+        answers: list[dict] = []
         fast = [fast_p(honest, 42)]
         if measured:
             fast.append(fast_p(greedy, 42))
@@ -246,7 +248,7 @@ def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path,
         fast.append(fast_p(honest, 43))  # its time without a candidate is not known yet
         fast.append(fast_p(honest, 42))
         log = (tmp_path / "judge.log").read_text()
-    assert fast == pytest.approx([1.0] * len(fast), abs=0.1)
+    assert fast == pytest.approx([1.0] * len(fast), abs=0.1), answers
     assert ("stays slow" in log) == measured
     assert drifts == [False, *([True] if measured else []), False, False]
 
