@@ -239,7 +239,7 @@ def test_slowing_the_baseline_for_good_gains_nothing(cuda: None, tmp_path: Path,
             return float(answer["runtime_stats"]["fast_p"])
 
         drifts: list[bool] = []
-        answers: list[dict] = []
+        answers: list[object] = []
         fast = [fast_p(honest, 42)]
         if measured:
             fast.append(fast_p(greedy, 42))
