@@ -51,7 +51,8 @@ class Benchmark:
         if name not in self.paths and name.isascii() and name.isdecimal():
             name = dict(enumerate(self.paths, start=1)).get(int(name), name)
         if name not in self.paths:
-            raise TaskError(f"no task {name[:80]!r} in {self.root}; it has {len(self.paths)} tasks")
+            kind = "tasks" if self.source in ("TBG", "TBT") else "definitions with workloads"
+            raise TaskError(f"no task {name[:80]!r} in {self.root}; it has {len(self.paths)} {kind}")
         return name
 
     def problem(self, name: str, data_bytes: int = PROMPT_BYTES) -> str:

@@ -37,12 +37,13 @@ _ELEMENTS = ("numeric", "elementwise")
 def definitions(root: Path) -> dict[str, Path]:
     """Return the definitions below ``root``, by name: of a trace set, or of folders with one each.
 
-    Folders without workloads are left out, because nothing can be judged on them.
-    A second folder with the same name is named by its whole path.
+    Those without workloads are left out, because nothing can be judged on them, unless no definition of a
+    trace set has any. A second folder with the same name is named by its whole path.
     """
-    found = {path.stem: path for path in sorted(root.glob("definitions/**/*.json"))}
-    folders = [] if found else sorted(root.rglob(SOL_FILE))
-    for path in (each for each in folders if _workload_file(each, root).is_file()):
+    listed = sorted(root.glob("definitions/**/*.json"))
+    folders = [] if listed else sorted(root.rglob(SOL_FILE))
+    found = {path.stem: path for path in _with_workloads(listed, root) or listed}
+    for path in _with_workloads(folders, root):
         name = path.parent.name
         found["__".join(path.parent.relative_to(root).parts) if name in found else name] = path
     return found
@@ -354,6 +355,10 @@ def _tolerance(definition: Definition, workloads: list[Workload], *, sol: bool) 
         max_error_cap=min(caps, default=None),
         added=all(each.added for each in given),
     )
+
+
+def _with_workloads(paths: list[Path], root: Path) -> list[Path]:
+    return [path for path in paths if _workload_file(path, root).is_file()]
 
 
 def _workload_file(path: Path, root: Path) -> Path:

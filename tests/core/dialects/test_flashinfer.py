@@ -124,6 +124,18 @@ def test_layout_of_a_trace_set_is_read(tmp_path: Path) -> None:
     assert problem.TOLERANCE["added"] is False
 
 
+def test_definitions_without_workloads_are_left_out(tmp_path: Path) -> None:
+    paths = [tmp_path / "definitions" / "test" / f"{name}.json" for name in ("bare", "scaled")]
+    paths[0].parent.mkdir(parents=True)
+    for path in paths:
+        path.write_text(json.dumps(DEFINITION))
+    assert list(flashinfer.definitions(tmp_path)) == ["bare", "scaled"]  # loading them says what is missing
+    file = tmp_path / "workloads" / "test" / "scaled.jsonl"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"workload": WORKLOAD}))
+    assert list(flashinfer.definitions(tmp_path)) == ["scaled"]
+
+
 def test_second_folder_of_one_name_keeps_its_path(tmp_path: Path) -> None:
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
