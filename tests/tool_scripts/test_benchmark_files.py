@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-import struct
 import types
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from adaexplore.core.dialects.catalogue import Benchmark, Source
 from adaexplore.core.dialects.schema import Input, Solution, Workload
@@ -107,10 +107,7 @@ def definition(folder: Path, *counts: int) -> Path:
     """Write a definition with a workload of so many stored numbers each."""
     workloads = []
     for count in counts:
-        about = {"dtype": "I64", "shape": [count], "data_offsets": [0, 8 * count]}
-        header = json.dumps({"kept": about}).encode()
-        data = struct.pack(f"<{count}q", *(number**5 for number in range(count)))
-        (folder / f"{count}.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+        save_file({"kept": torch.arange(count) ** 5}, folder / f"{count}.safetensors")
         given = {"type": "safetensors", "path": f"{count}.safetensors", "tensor_key": "kept"}
         workloads.append({"uuid": f"of {count}", "axes": {"N": count}, "inputs": {"x": given}})
     tensor = {"shape": ["N"], "dtype": "int64"}

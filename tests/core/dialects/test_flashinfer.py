@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import struct
 import sys
 import types
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.errors import TaskError
@@ -154,10 +154,7 @@ def test_folders_without_workloads_are_left_out(tmp_path: Path) -> None:
 def stored(folder: Path, *values: int) -> dict[str, Any]:
     """Write a file with a tensor; return a workload that takes its index from it."""
     count = len(values)
-    about = {"dtype": "I64", "shape": [count], "data_offsets": [0, 8 * count]}
-    header = json.dumps({"kept": about}).encode()
-    data = struct.pack(f"<{count}q", *values)
-    (folder / f"{count}.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + data)
+    save_file({"kept": torch.tensor(values)}, folder / f"{count}.safetensors")
     given = {"type": "safetensors", "path": f"{count}.safetensors", "tensor_key": "kept"}
     return {"uuid": "s", "axes": {"N": count}, "inputs": INPUTS | {"index": given}}
 
