@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.dialects import flashinfer, tritonbench
-from adaexplore.core.dialects.catalogue import Benchmark
+from adaexplore.core.dialects.catalogue import TRITONBENCH, Benchmark
 from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
@@ -38,7 +38,7 @@ _ZEROS = Path(__file__).with_name("benchmark_zeros.py")
 def candidate(benchmark: Benchmark, name: str, text: str, kind: str) -> str:
     """Return the reference of a task as its candidate, or a candidate that answers zeros."""
     path = benchmark.paths[name]
-    if benchmark.source in ("TBG", "TBT"):
+    if benchmark.source in TRITONBENCH:
         file = tritonbench.read(text, path)
         if kind == "reference":
             return file.gold

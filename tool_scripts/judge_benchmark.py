@@ -25,7 +25,7 @@ from typing import Any, get_args
 import httpx
 
 from adaexplore.core.dialects import flashinfer
-from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
+from adaexplore.core.dialects.catalogue import TRITONBENCH, VARIABLES, Benchmark, Source, open_benchmark
 from adaexplore.core.errors import JudgeError, TaskError, UsageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
@@ -79,7 +79,7 @@ def _judged(
         text = input_text(benchmark.paths[name], "task file", TaskError)
         code = candidate(benchmark, name, text, kind)
         body = {"kernel_code": code, "task_id": name, "timeout": options.timeout_s}
-        if benchmark.source in ("TBG", "TBT"):
+        if benchmark.source in TRITONBENCH:
             line["prints"] = _prints(text)
             body |= {"measure_performance": not options.untimed, "num_perf_trials": 100}
         elif benchmark.source == "MLSYS":

@@ -13,6 +13,8 @@ from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
 
 Source = Literal["TBG", "TBT", "FIT", "MLSYS"]
+TRITONBENCH = ("TBG", "TBT")
+"""The benchmarks whose tasks are Python files; those of the others are definitions."""
 
 VARIABLES: Mapping[Source, str] = {
     "TBG": "TRITONBENCH_G_PATH",
@@ -51,7 +53,7 @@ class Benchmark:
         if name not in self.paths and name.isascii() and name.isdecimal():
             name = dict(enumerate(self.paths, start=1)).get(int(name), name)
         if name not in self.paths:
-            kind = "tasks" if self.source in ("TBG", "TBT") else "definitions with workloads"
+            kind = "tasks" if self.source in TRITONBENCH else "definitions with workloads"
             raise TaskError(f"no task {name[:80]!r} in {self.root}; it has {len(self.paths)} {kind}")
         return name
 
@@ -59,7 +61,7 @@ class Benchmark:
         """Return the problem file of a task, with at most so many bytes of stored tensors."""
         path = self.paths[name]
         text = input_text(path, "task file", TaskError)
-        if self.source in ("TBG", "TBT"):
+        if self.source in TRITONBENCH:
             return tritonbench.problem_source(text, path)
         return flashinfer.problem_source(text, path, self.root, data_bytes)
 
@@ -67,7 +69,7 @@ class Benchmark:
         """Return the candidate for a task as a module with ``ModelNew``."""
         path = self.paths[name]
         text = input_text(path, "task file", TaskError)
-        if self.source in ("TBG", "TBT"):
+        if self.source in TRITONBENCH:
             return tritonbench.candidate_source(code, text, path)
         return flashinfer.candidate_source(code, text, path, self.root)
 
@@ -101,7 +103,7 @@ def open_benchmark(
         places = [root / folder for root in datasets for folder in _FOLDERS[source]]
         root = next((place for place in places if place.is_dir()), places[0])
     try:
-        paths = _tritonbench(source, root) if source in ("TBG", "TBT") else flashinfer.definitions(root)
+        paths = _tritonbench(source, root) if source in TRITONBENCH else flashinfer.definitions(root)
     except OSError as error:
         raise TaskError(f"cannot read folder {root}: {error.strerror or error}") from error
     if not paths:
