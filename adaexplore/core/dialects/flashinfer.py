@@ -117,8 +117,17 @@ def candidate_source(code: str, definition_text: str, path: Path, root: Path) ->
 
 
 def read_definition(text: str, path: Path) -> Definition:
-    """Return the definition in ``text``, read from ``path``; raise TaskError if it cannot be used."""
-    return _read(Definition, _json(text, str(path)), str(path))
+    """Return the definition in ``text``, read from ``path``, with its inputs in the order of ``run``.
+
+    Raises:
+        TaskError: it cannot be used.
+    """
+    definition = _read(Definition, _json(text, str(path)), str(path))
+    arguments = _arguments(parse(definition.reference), "run")
+    order = [] if arguments is None else [each.arg for each in arguments.args]
+    if set(order) != set(definition.inputs):
+        return definition
+    return definition.model_copy(update={"inputs": {name: definition.inputs[name] for name in order}})
 
 
 def workloads(path: Path, root: Path) -> list[Workload]:

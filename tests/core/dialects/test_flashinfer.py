@@ -90,6 +90,17 @@ def test_reference_gives_outputs_in_order(tmp_path: Path) -> None:
     assert torch.equal(total, x.sum())
 
 
+def test_inputs_follow_the_order_of_run(tmp_path: Path) -> None:
+    """Some definitions of FlashInfer-Bench list their inputs in another order."""
+    other = {name: DEFINITION["inputs"][name] for name in ("eps", "index", "x")}
+    path = sol(tmp_path, inputs=other)
+    problem = load(source(path, tmp_path))
+    x, index, eps = given = problem.get_inputs()
+    candidate = load(flashinfer.candidate_source(DPS, path.read_text(), path, tmp_path))
+    for module in (problem.Model(), candidate.ModelNew()):
+        assert torch.equal(module(*given)[0], torch.cat([x, x], 1) * eps + index[:, None])
+
+
 @pytest.mark.parametrize("code", [DPS, RUN])
 def test_both_styles_of_candidates_run(tmp_path: Path, code: str) -> None:
     path = sol(tmp_path)
