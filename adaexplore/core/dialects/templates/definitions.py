@@ -50,16 +50,16 @@ def _fi_random(shape, dtype):
         limits = {_fi_torch.int8: (-128, 128), _fi_torch.uint8: (0, 256)}
         return _fi_torch.randint(*limits.get(dtype, (-1024, 1024)), shape, dtype=dtype)
     if dtype.itemsize == 1:
-        return _fi_torch.randn(shape).clamp(-2.0, 2.0).to(dtype)
+        return _fi_torch.randn(shape).clamp_(-2.0, 2.0).to(dtype)
     return _fi_torch.randn(shape, dtype=dtype)
 
 
 def _fi_normal(shape, dtype, mean, std):
-    return (_fi_torch.randn(shape) * std + mean).to(dtype)
+    return _fi_torch.randn(shape).mul_(std).add_(mean).to(dtype)
 
 
 def _fi_uniform(shape, dtype, low, high):
-    return (_fi_torch.rand(shape) * (high - low) + low).to(dtype)
+    return _fi_torch.rand(shape).mul_(high - low).add_(low).to(dtype)
 
 
 def _fi_constant(shape, dtype, value):
