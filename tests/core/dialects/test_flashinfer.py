@@ -190,6 +190,22 @@ def test_workloads_without_stored_tensors_are_all_kept(tmp_path: Path) -> None:
     assert "too large" not in text
 
 
+def test_large_inputs_in_float8_are_drawn_in_parts(tmp_path: Path) -> None:
+    x = {"shape": ["N", "K"], "dtype": "float8_e4m3fn"}
+    path = sol(tmp_path, WORKLOAD | {"axes": {"N": 200}}, inputs=DEFINITION["inputs"] | {"x": x})
+    problem = load(source(path, tmp_path))
+    torch.manual_seed(0)
+    drawn = torch.randn(200, 3).clamp(-2, 2).to(torch.float8_e4m3fn)
+    torch.manual_seed(0)
+    assert torch.equal(problem.get_inputs()[0].float(), drawn.float())
+    problem._FI_PART = 64
+    parts = problem.get_inputs()[0].float()
+    assert parts.shape == (200, 3)
+    assert parts.abs().max() == 2
+    assert len(parts.unique()) > 50
+    assert parts.mean().abs() < 0.2
+
+
 def test_generated_input_follows_its_generator(tmp_path: Path) -> None:
     generator = {"type": "integer", "low": 0, "high": "K"}
     inputs = INPUTS | {"index": {"type": "generated", "generator": generator}}
