@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from safetensors.numpy import save_file
 
 from adaexplore.core.dialects.flashinfer import read_definition
 from adaexplore.core.dialects.schema import Definition
+from adaexplore.core.files.atomic import write_text
 
 LENGTHS = ((5, 70), (33, 1, 130))
 """Lengths of the sequences in each workload; their last tokens are the queries."""
@@ -130,7 +130,8 @@ def write(trace_set: Path, folder: Path) -> int:
     """Write the definitions of ``trace_set`` with workloads to ``folder``; return how many there are."""
     found = sorted(trace_set.glob("definitions/**/*.json"))
     for path in found:
-        definition = read_definition(path.read_text(encoding="utf-8"), path)
+        text = path.read_text(encoding="utf-8")
+        definition = read_definition(text, path)
         place = path.relative_to(trace_set / "definitions")
         rng = np.random.default_rng(0)
         lines = []
@@ -138,19 +139,13 @@ def write(trace_set: Path, folder: Path) -> int:
             blob = f"blob/workloads/{place.with_suffix('')}_{number}.safetensors"
             axes, inputs, stored = workload(definition, lengths, rng, blob)
             if stored:
-                save_file(stored, _made(folder / blob))
+                (folder / blob).parent.mkdir(parents=True, exist_ok=True)
+                save_file(stored, folder / blob)
             one = {"uuid": f"{definition.name}-{number}", "axes": axes, "inputs": inputs}
             lines.append(json.dumps({"definition": definition.name, "workload": one}))
-        shutil.copyfile(path, _made(folder / "definitions" / place))
-        listed = _made(folder / "workloads" / place.with_suffix(".jsonl"))
-        listed.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(folder / "definitions" / place, text)
+        write_text(folder / "workloads" / place.with_suffix(".jsonl"), "\n".join(lines) + "\n")
     return len(found)
-
-
-def _made(path: Path) -> Path:
-    """Return the path; its folder is there then."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from pydantic import BaseModel, ConfigDict
 
+from adaexplore.core.dialects.catalogue import TRITONBENCH
 from adaexplore.report.task_result import Best
 
 SPEEDUP_CAP = 10.0
@@ -138,7 +139,7 @@ def _published(
 ) -> Mapping[str, tuple[float | None, bool]]:
     """Return the published figures by name, and whether each is a share."""
     figures = speedup_figures(bests)
-    if benchmark in ("TBG", "TBT"):
+    if benchmark in TRITONBENCH:
         return {
             "call accuracy": (mean([float(each) for each in called]), True),
             "execution accuracy": (figures.accuracy, True),
