@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
 from adaexplore.llm.limits import limited
-from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import ModelClient
-from adaexplore.llm.replay_client import RecordedReply, ReplayClient
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from adaexplore.llm.sampling import SamplingParameters
 from adaexplore.llm.service import Service, ServiceClient, open_vendor
+from adaexplore.llm.vendors.command_client import COMMAND_RETRIES, CommandClient
+from adaexplore.llm.vendors.mailbox_client import MailboxClient
+from adaexplore.llm.vendors.replay_client import RecordedReply, ReplayClient
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import expanded
 
@@ -67,7 +67,7 @@ def _one_attempt(
     effort = None if config.reasoning_effort is None else {"effort": config.reasoning_effort}
     match server_type:
         case "openai" | "azure":
-            from adaexplore.llm import openai_client as openai
+            from adaexplore.llm.vendors import openai_client as openai
 
             api = config.openai_api
             if api == "auto":
@@ -93,7 +93,7 @@ def _one_attempt(
                 kind = openai.ResponsesService if responses else openai.OpenAIService
                 service = kind(sdk, model_name, "OPENAI_API_KEY")
         case "claude" | "anthropic":
-            from adaexplore.llm.anthropic_client import CACHE_CONTROL, AnthropicService
+            from adaexplore.llm.vendors.anthropic_client import CACHE_CONTROL, AnthropicService
 
             body = {CACHE_CONTROL: "ephemeral", "temperature": config.temperature, "output_config": effort}
             advice = "set it to a key of your Anthropic account"

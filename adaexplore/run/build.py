@@ -21,7 +21,7 @@ from adaexplore.llm.limits import limited
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of, usd
 from adaexplore.llm.protocol import ModelClient
-from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.llm.vendors.replay_client import RecordedReply
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.search.knobs import SearchKnobs

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
-from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.protocol import ModelRequest, Purpose, Turn
+from adaexplore.llm.vendors.mailbox_client import MailboxClient
 from tests.llm.conftest import ask, build_client
 
 

@@ -5,7 +5,7 @@ import pytest
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose
-from adaexplore.llm.replay_client import RecordedReply, ReplayClient
+from adaexplore.llm.vendors.replay_client import RecordedReply, ReplayClient
 
 CLIENT = ReplayClient(
     {
