@@ -158,7 +158,7 @@ def _show(bar: tqdm[NoReturn], session: Session, news: Progress[StepRecord], bes
         return
     if record.verdict is not None and record.verdict.correct:
         best[news.task.key] = max(best.get(news.task.key, 0.0), record.verdict.speedup or 0.0)
-    usage = session.client.usage
+    usage = session.usage
     fastest = max(best.values(), default=0.0)
     cost = "unknown" if usage.usd is None else f"${usage.usd:.2f}"
     shown = {"correct": f"{len(best)}/{len(session.tasks)}", "cost": cost}

@@ -167,11 +167,26 @@ class TierLimits(_Facts):
 
 
 class Conditions(_Facts):
-    """Conditions of checking a reference; ``hardware`` is the judge's."""
+    """Conditions of checking a reference; records of earlier versions have the first three.
+
+    Attributes:
+        hardware: the judge's.
+        versions: the judge's versions of torch, triton and python, if it reports them.
+        problem: digest of the problem's text, see :attr:`~adaexplore.core.task.Task.digest`.
+    """
 
     hardware: str
     dtype: DtypeName
     direction: Direction
+    tf32: Tf32Policy | None = None
+    tier: Tier | None = None
+    versions: dict[str, str | None] | None = None
+    problem: str | None = None
+
+    def met_by(self, now: Conditions) -> bool:
+        """Return whether all conditions that were recorded are the same ``now``."""
+        names = type(self).model_fields
+        return all(getattr(self, name) in (None, getattr(now, name)) for name in names)
 
 
 class ReferenceFacts(_Facts):

@@ -25,6 +25,7 @@ def build_client(
     config: RunConfig,
     *,
     mailbox: Path | None = None,
+    run: str = "",
     replies: Mapping[str, RecordedReply] | None = None,
     timeout_s: float = 600.0,
     stop: threading.Event | None = None,
@@ -36,6 +37,7 @@ def build_client(
     Args:
         config: names the service and the model, with the parameters of requests.
         mailbox: the folder for ``mailbox`` if the configuration does not name one.
+        run: the id of the run, which tells its prompts from those of other runs in the named folder.
         replies: recorded replies by request key, for ``replay``.
         timeout_s: seconds that one attempt may take.
         stop: set from outside to end waits between attempts, and a command, at once.
@@ -48,7 +50,7 @@ def build_client(
     """
     stop = stop or threading.Event()
     environment = os.environ if environment is None else environment
-    client = _one_attempt(config, mailbox, replies, timeout_s, stop, environment)
+    client = _one_attempt(config, mailbox, run, replies, timeout_s, stop, environment)
     policy = retry_policy or (COMMAND_RETRIES if config.server_type == "command" else None)
     # Each attempt counts against the limits.
     return RetryingClient(limited(client, config, stop), Retry(policy, stop=stop))
@@ -57,6 +59,7 @@ def build_client(
 def _one_attempt(
     config: RunConfig,
     mailbox: Path | None,
+    run: str,
     replies: Mapping[str, RecordedReply] | None,
     timeout_s: float,
     stop: threading.Event,
@@ -107,10 +110,12 @@ def _one_attempt(
                 )
             return CommandClient(config.command, timeout_s=timeout_s, stop=stop)
         case "mailbox":
-            folder = mailbox if config.mailbox_path is None else expanded(config.mailbox_path)
-            if folder is None:
+            if config.mailbox_path is not None:
+                folder = expanded(config.mailbox_path)
+                return MailboxClient(folder, wait_s=config.mailbox_wait_s, run=run, stop=stop)
+            if mailbox is None:
                 raise ConfigError("server_type mailbox needs mailbox_path: a folder for prompts and answers")
-            return MailboxClient(folder, wait_s=config.mailbox_wait_s, stop=stop)
+            return MailboxClient(mailbox, wait_s=config.mailbox_wait_s, stop=stop)
         case "replay":
             if replies is None:
                 raise ConfigError("server_type replay needs replay_path: the directory of a recorded run")

@@ -73,11 +73,16 @@ class Taking:
     def take(self) -> None:
         """Copy the steps and record which run made them; do nothing if the run has as many.
 
+        Of a task without a step, the facts about its reference are copied, which may be used again.
+
         Raises:
             RecordError: a source file cannot be read.
             StorageError: a target file cannot be written.
         """
         if self.ours.step_count() >= self.steps:
+            facts = None if self.steps else self.theirs.reference_facts()
+            if facts is not None and self.ours.reference_facts() is None:
+                self.ours.write_reference_facts(facts)
             return
         makers = RunRecords(self.theirs.folder.parent).makers(self.theirs.folder.name, self.steps)
         RunRecords(self.ours.folder.parent).write_makers(self.ours.folder.name, makers)

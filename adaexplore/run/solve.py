@@ -12,7 +12,6 @@ from dataclasses import asdict, replace
 from functools import partial
 
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
-from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import AdaExploreError, AnswersPending, BudgetReached, Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
@@ -140,18 +139,19 @@ class _Search:
     def begin(self) -> None:
         """Prepare for more steps; in a new task, have the judge check the problem and write the root.
 
-        The problem is checked again if another GPU, dtype or direction makes the recorded facts stale.
+        Recorded facts about the problem are used again unless their conditions have changed. They are on disk
+        before the first prompt.
         """
         records, rules, task = self._solver.records, self._solver.agent.rules, self._task
-        facts = records.reference_facts()
-        now = Conditions(hardware=self._solver.hardware, dtype=task.dtype, direction=task.direction)
-        if not self._history or (self.waiting and facts is not None and facts.conditions != now):
+        facts, now = records.reference_facts(), self._solver.conditions
+        stale = facts is not None and (facts.conditions is None or not facts.conditions.met_by(now))
+        if (not self._history and facts is None) or (self.waiting and stale):
             facts = self._verdicts.check_problem()
-            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
             if facts is not None:
-                facts = facts.model_copy(update={"conditions": now})
+                facts = facts.model_copy(update={"conditions": facts.conditions or now})
                 records.write_reference_facts(facts)
         if not self._history:
+            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
             nothing = Draft(DraftOutcome.EMPTY, "", (), Usage())
             records.write_step(StepRecord(self._solver.policy.root_state(), nothing, None, False))
         agent = replace(self._solver.agent, reference=facts)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.text.figures import first_difference
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 
@@ -29,7 +29,10 @@ class RecordedReply:
 
 
 class ReplayClient:
-    """Answers each request with the reply recorded under its key."""
+    """Answers each request with the reply recorded under its key.
+
+    Prompts may differ in measured figures: the judge may have timed the kernels again.
+    """
 
     def __init__(self, replies: Mapping[str, RecordedReply]) -> None:
         self._replies = dict(replies)
@@ -50,9 +53,11 @@ class ReplayClient:
                 f"the recording has a {recorded.purpose} reply for {request.key}, "
                 f"but the request is for a {request.purpose} one; replay with the settings it was made with"
             )
-        if recorded.prompt is not None and recorded.prompt != request.prompt:
-            lines = zip_longest(recorded.prompt.split("\n"), request.prompt.split("\n"))
-            line = next(number for number, (old, new) in enumerate(lines, 1) if old != new)
+        line = None
+        if recorded.prompt is not None:
+            plain = request.prompt if request.plain is None else request.plain
+            line = first_difference(recorded.prompt, request.prompt, plain)
+        if line is not None:
             raise ModelRequestError(
                 f"the prompt of {request.key} differs from the recorded one from line {line} on; "
                 "replay with the settings and the version it was made with"
