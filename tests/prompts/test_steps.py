@@ -119,8 +119,8 @@ def test_small_step_without_review_gets_default_guidance() -> None:
 
 
 def test_repair_names_the_error_and_answer_format() -> None:
-    check("repair_edits", repair_prompt("Edit 1: not found.\nThe nearest lines:\n1: a = 1", edits=True).text)
-    check("repair_kernel", repair_prompt("There is no code in your answer.", edits=False).text)
+    check("repair_edits", repair_prompt("Edit 1: not found.\nThe nearest lines:\n1: a = 1", edits=True))
+    check("repair_kernel", repair_prompt("There is no code in your answer.", edits=False))
 
 
 def test_prompts_of_one_task_share_a_prefix() -> None:
