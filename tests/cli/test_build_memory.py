@@ -8,7 +8,7 @@ import pytest
 from adaexplore.cli import build_memory
 from adaexplore.cli.main import main
 from adaexplore.core.errors import BudgetReached
-from skill_memory.sources import Collected, from_run
+from skill_memory.failures.sources import Collected, from_run
 from skill_memory.store import read_rules
 from tests.skill_memory.test_sources import STEPS
 

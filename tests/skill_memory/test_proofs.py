@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.wire import CompileReport
-from skill_memory.compiling import verdict_of
-from skill_memory.failure import Failure, TaskFailures
-from skill_memory.proofs import prove
+from skill_memory.failures.failure import Failure, TaskFailures
+from skill_memory.failures.sources import Collected
+from skill_memory.proof.compiling import verdict_of
+from skill_memory.proof.proofs import prove
+from skill_memory.proof.shrink import nearest_working, shrink
+from skill_memory.proof.verify import check, verify_file
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.shrink import nearest_working, shrink
 from skill_memory.sidecar import Pending, Sidecar, digest, write_sidecar
-from skill_memory.sources import Collected
 from skill_memory.store import format_rules, injected, read_rules, write_rules
-from skill_memory.verify import check, verify_file
 
 CANDIDATE = '''
 import torch

@@ -17,9 +17,9 @@ from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.findings import finding
 from adaexplore.records.run_records import RunRecords
 from skill_memory.build import build, explained
-from skill_memory.compiling import located
-from skill_memory.failure import is_infrastructure
-from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.failures.failure import is_infrastructure
+from skill_memory.failures.sources import Collected, from_run, from_trees
+from skill_memory.proof.compiling import located
 from skill_memory.store import read_rules
 from tests.skill_memory.test_update import Model
 

@@ -17,7 +17,7 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
-from skill_memory.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages
+from skill_memory.failures.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages
 
 log = logging.getLogger(__name__)
 

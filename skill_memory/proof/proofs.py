@@ -12,15 +12,15 @@ from statistics import median_high
 
 from adaexplore.core.text.syntax import parse
 from adaexplore.core.wire import CompileReport
-from skill_memory.compiling import Compile, verdict_of
-from skill_memory.construct import offending_line
-from skill_memory.failure import Failure
+from skill_memory.failures.construct import offending_line
+from skill_memory.failures.failure import Failure
+from skill_memory.failures.signature import signature_of
+from skill_memory.failures.sources import Collected
+from skill_memory.proof.compiling import Compile, verdict_of
+from skill_memory.proof.shrink import Shrunk, nearest_working, shrink
+from skill_memory.proof.verify import PLAIN_PROBLEM
 from skill_memory.rule import Rule
-from skill_memory.shrink import Shrunk, nearest_working, shrink
-from skill_memory.signature import signature_of
-from skill_memory.sources import Collected
 from skill_memory.store import read_rules, rewrite
-from skill_memory.verify import PLAIN_PROBLEM
 
 log = logging.getLogger(__name__)
 

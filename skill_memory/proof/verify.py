@@ -9,10 +9,10 @@ from pathlib import Path
 
 from adaexplore.core.environment import TritonFacts
 from adaexplore.preflight.lints import lint
-from skill_memory.compiler import Compiler
-from skill_memory.compiling import Compile, verdict_of
+from skill_memory.failures.signature import Signature, signature_of
+from skill_memory.proof.compiler import Compiler
+from skill_memory.proof.compiling import Compile, verdict_of
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.signature import Signature, signature_of
 from skill_memory.store import read_rules, rewrite
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
-from skill_memory.construct import offending_line
-from skill_memory.failure import Failure, TaskFailures
-from skill_memory.sources import Collected
+from skill_memory.failures.construct import offending_line
+from skill_memory.failures.failure import Failure, TaskFailures
+from skill_memory.failures.sources import Collected
 
 log = logging.getLogger(__name__)
 
