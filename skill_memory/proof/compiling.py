@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from adaexplore.core.errors import JudgeUnavailableError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
 from skill_memory.failures.construct import offending_line
@@ -14,10 +15,22 @@ from skill_memory.failures.sources import Collected
 
 log = logging.getLogger(__name__)
 
-Compile = Callable[[str, str], CompileReport | None]
-"""A function from reference and candidate to the report; None if the reference itself fails."""
+Compile = Callable[[str, str], CompileReport]
+"""A function from reference and candidate to the report."""
 
-_UNCLEAR = frozenset({Status.PASSED.value, Status.NOT_CHECKED.value, Status.TIMEOUT.value})
+_LIMITS = frozenset(
+    {Status.NOT_CHECKED.value, Status.TIMEOUT.value, Status.CRASH.value, Status.OUT_OF_MEMORY.value}
+)
+
+
+def works(report: CompileReport) -> bool:
+    """Return whether the candidate compiled."""
+    return report.status == Status.PASSED
+
+
+def is_open(report: CompileReport) -> bool:
+    """Return whether the compile stage could not decide: it needs values, or met a limit of its machine."""
+    return report.status in _LIMITS
 
 
 def verdict_of(report: CompileReport, source: str) -> Verdict:
@@ -25,7 +38,7 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
     lines = source.splitlines()
     line = lines[report.line - 1].strip() if report.line and report.line <= len(lines) else ""
     text = "\n".join(part for part in (line, report.message.strip("\n")) if part)
-    if report.ok or report.status in _UNCLEAR:
+    if works(report) or is_open(report):
         return Verdict(status=Status(report.status), metadata={})
     metadata = {"runtime_error": text, "runtime_error_name": report.error_name}
     return Verdict(status=Status(report.status), metadata=metadata)
@@ -34,16 +47,23 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
 def located(collected: Collected, compile_: Compile) -> Collected:
     """Return ``collected`` with complete errors if only their last lines were recorded.
 
-    Such candidates are compiled again. One that compiles now, or fails at another stage of the judge,
-    keeps its recorded error.
+    Such candidates are compiled again. One that compiles now, or for which the compile stage cannot
+    decide, keeps its recorded error. If the judge is lost, the remaining candidates keep theirs.
     """
-    return replace(
-        collected,
-        tasks=tuple(
-            TaskFailures(task.task, tuple(_located(failure, compile_) for failure in task.failures))
-            for task in collected.tasks
-        ),
-    )
+    tasks, lost = [], False
+    for task in collected.tasks:
+        failures = []
+        for failure in task.failures:
+            found = failure
+            if _lacks_place(failure) and not lost:
+                try:
+                    found = _located(task.task, failure, compile_)
+                except JudgeUnavailableError as error:
+                    log.warning("the remaining truncated errors stay truncated: %s", error)
+                    lost = True
+            failures.append(found)
+        tasks.append(TaskFailures(task.task, tuple(failures)))
+    return replace(collected, tasks=tuple(tasks))
 
 
 def needs_locating(collected: Collected) -> bool:
@@ -51,13 +71,16 @@ def needs_locating(collected: Collected) -> bool:
     return any(_lacks_place(failure) for task in collected.tasks for failure in task.failures)
 
 
-def _located(failure: Failure, compile_: Compile) -> Failure:
-    if not _lacks_place(failure):
-        return failure
+def _located(task: str, failure: Failure, compile_: Compile) -> Failure:
     report = compile_(failure.reference, failure.source)
-    if report is None or report.ok or report.status in _UNCLEAR:
+    if works(report):
         return failure
-    return replace(failure, verdict=verdict_of(report, failure.source), line=report.line)
+    found = replace(failure, verdict=verdict_of(report, failure.source), line=report.line)
+    if is_open(report) or found.signature is None:
+        why = report.message or report.status
+        log.warning("%s, step %d: its error stays truncated: %s", task, failure.step, why)
+        return failure
+    return found
 
 
 def _lacks_place(failure: Failure) -> bool:
