@@ -18,12 +18,12 @@ from adaexplore.run.build import open_model_within_budget
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
 from skill_memory.build import Built, build
-from skill_memory.compiler import open_compiler
-from skill_memory.compiling import located, needs_locating
-from skill_memory.proofs import Proofs, prove
-from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.failures.sources import Collected, from_run, from_trees
+from skill_memory.proof.compiler import open_compiler
+from skill_memory.proof.compiling import located, needs_locating
+from skill_memory.proof.proofs import Proofs, prove
+from skill_memory.proof.verify import Verification, verify_file
 from skill_memory.store import is_jsonl, read_rules
-from skill_memory.verify import Verification, verify_file
 
 logger = logging.getLogger(__name__)
 

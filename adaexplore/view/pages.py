@@ -28,8 +28,8 @@ from adaexplore.view.model import (
 )
 from adaexplore.view.panel import Panel, code_style, panel
 from adaexplore.view.tree import shape_svg, tree_svg
+from skill_memory.failures.signature import Signature
 from skill_memory.rule import Rule
-from skill_memory.signature import Signature
 
 Facts = list[tuple[str, str]]
 Memory = Sequence[tuple[str, Sequence[Rule]]]

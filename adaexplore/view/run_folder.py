@@ -23,7 +23,7 @@ from adaexplore.records.task_records import PROFILE
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
-from skill_memory.signature import signature_of
+from skill_memory.failures.signature import signature_of
 
 MAX_BYTES = 64 << 20
 """Files above this are not read."""

@@ -14,7 +14,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
-from skill_memory.sources import trace_verdict
+from skill_memory.failures.sources import trace_verdict
 
 
 class PackedTraces:

@@ -10,11 +10,11 @@ pytest.importorskip("triton")
 
 from adaexplore.prompts.blocks import rules_block
 from adaexplore.settings.config import RunConfig
-from skill_memory.compiler import Compiler, open_compiler
 from skill_memory.merge import SAME_RULE, overlap
+from skill_memory.proof.compiler import Compiler, open_compiler
+from skill_memory.proof.verify import check
 from skill_memory.rule import Rule
 from skill_memory.store import injected, read_rules
-from skill_memory.verify import check
 from tests.online_judge.live import LiveJudge
 
 FOLDER = Path(__file__).parents[2] / "results" / "memory"

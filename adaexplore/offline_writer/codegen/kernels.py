@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from adaexplore.offline_writer.body import Body
-from adaexplore.offline_writer.launch import Kernel, Parameters, define, launch
-from adaexplore.offline_writer.passes import ROW_INDEX, looped_rows, store_row
-from adaexplore.offline_writer.products import write_product
-from adaexplore.offline_writer.regions import Region
+from adaexplore.offline_writer.codegen.body import Body
+from adaexplore.offline_writer.codegen.launch import Kernel, Parameters, define, launch
+from adaexplore.offline_writer.codegen.passes import ROW_INDEX, looped_rows, store_row
+from adaexplore.offline_writer.codegen.products import write_product
+from adaexplore.offline_writer.codegen.regions import Region
 
 
 def write_kernel(region: Region, name: str, rows: str) -> Kernel:

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adaexplore.core.environment import TritonFacts
+from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.lints import lint
-from skill_memory.compiler import Compiler
-from skill_memory.compiling import Compile, verdict_of
+from skill_memory.failures.signature import Signature, signature_of
+from skill_memory.proof.compiler import Compiler
+from skill_memory.proof.compiling import Compile, is_open, verdict_of, works
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.signature import Signature, signature_of
 from skill_memory.store import read_rules, rewrite
 
 log = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ def get_init_inputs():
 
 @dataclass(frozen=True)
 class Checked:
-    """One rule's result; ``holds`` is None without a reproducer or counterpart to try."""
+    """One rule's result; ``holds`` is None without a pair to try, or if the compile stage cannot decide."""
 
     rule: str
     holds: bool | None
@@ -61,7 +62,7 @@ def verify_file(path: Path, compiler: Compiler) -> Verification:
     Raises:
         ConfigError: the file cannot be read.
         StorageError: the file cannot be written.
-        JudgeError: the judge failed.
+        JudgeUnavailableError: no judge answers.
     """
     checked = [check(rule, compiler) for rule in read_rules(path)]
     outcomes = {found.rule: found.holds for found in checked if found.holds is not None}
@@ -80,34 +81,37 @@ def check(rule: Rule, compile_: Compile) -> Checked:
     """Try one rule.
 
     Raises:
-        JudgeError: the judge failed.
+        JudgeUnavailableError: no judge answers.
     """
     if rule.reproducer is None or rule.counterpart is None:
         missing = " and ".join(name for name in ("reproducer", "counterpart") if getattr(rule, name) is None)
         return Checked(rule.text, None, f"no {missing}")
     problem = rule.problem or PLAIN_PROBLEM
     for proof in rule.proofs:
-        fault = _fault(proof, rule.signatures, problem, compile_)
+        failed, worked = compile_(problem, proof.reproducer), compile_(problem, proof.counterpart)
+        for report in (failed, worked):
+            if is_open(report):
+                return Checked(rule.text, None, f"not decided: {_last_line(report) or report.status}")
+        fault = _fault(proof, failed, worked, rule.signatures)
         if fault:
             return Checked(rule.text, False, fault)
     return Checked(rule.text, True, "the reproducer fails as recorded, the counterpart works")
 
 
-def _fault(proof: Proof, signatures: Sequence[str], problem: str, compile_: Compile) -> str:
+def _fault(proof: Proof, failed: CompileReport, worked: CompileReport, signatures: Sequence[str]) -> str:
     """Return why a pair proves nothing; "" if it proves the rule."""
-    failed = compile_(problem, proof.reproducer)
-    if failed is None:
-        return "the problem itself fails"
-    if failed.ok:
+    if works(failed):
         return "the reproducer works"
     found = signature_of(verdict_of(failed, proof.reproducer), proof.reproducer, failed.line)
     if signatures and not matches(found, signatures):
         return f"the reproducer fails otherwise: {failed.status if found is None else found.key}"
-    works = compile_(problem, proof.counterpart)
-    if works is None or not works.ok:
-        said = "" if works is None else f": {works.status} {works.message.strip().rpartition(chr(10))[2]}"
-        return f"the counterpart fails{said}"
+    if not works(worked):
+        return f"the counterpart fails: {worked.status} {_last_line(worked)}"
     return ""
+
+
+def _last_line(report: CompileReport) -> str:
+    return report.message.strip().rpartition("\n")[2]
 
 
 def matches(found: Signature | None, signatures: Sequence[str]) -> bool:

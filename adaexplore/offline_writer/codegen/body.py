@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.codegen.launch import Names, Parameters
+from adaexplore.offline_writer.tracing.graph import (
     Constant,
     Drop,
     Pointwise,
@@ -14,7 +15,6 @@ from adaexplore.offline_writer.graph import (
     is_tensor,
     scalar_type_of,
 )
-from adaexplore.offline_writer.launch import Names, Parameters
 from adaexplore.settings.yaml_text import read_bundled
 
 
@@ -99,4 +99,4 @@ def _number(value: Constant) -> str:
 @cache
 def _templates() -> dict[str, str]:
     """Return the Triton expression of each operation."""
-    return read_bundled("adaexplore.offline_writer", "expressions.yaml")
+    return read_bundled("adaexplore.offline_writer.codegen", "expressions.yaml")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from adaexplore.core.text.syntax import literal
-from adaexplore.offline_writer import build
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing import build
+from adaexplore.offline_writer.tracing.graph import (
     Axes,
     Channels,
     Constant,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing.graph import (
     Axes,
     Drop,
     Host,

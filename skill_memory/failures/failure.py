@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.plan import StepKind
 from adaexplore.core.verdict import Status, Verdict
-from skill_memory.signature import Signature, error_text, is_environment, signature_of
+from skill_memory.failures.signature import Signature, error_text, is_environment, signature_of
 
 _NOT_FAILURES = frozenset(
     {

@@ -12,15 +12,15 @@ from statistics import median_high
 
 from adaexplore.core.text.syntax import parse
 from adaexplore.core.wire import CompileReport
-from skill_memory.compiling import Compile, verdict_of
-from skill_memory.construct import offending_line
-from skill_memory.failure import Failure
+from skill_memory.failures.construct import offending_line
+from skill_memory.failures.failure import Failure
+from skill_memory.failures.signature import signature_of
+from skill_memory.failures.sources import Collected
+from skill_memory.proof.compiling import Compile, verdict_of, works
+from skill_memory.proof.shrink import Shrunk, nearest_working, shrink
+from skill_memory.proof.verify import PLAIN_PROBLEM
 from skill_memory.rule import Rule
-from skill_memory.shrink import Shrunk, nearest_working, shrink
-from skill_memory.signature import signature_of
-from skill_memory.sources import Collected
 from skill_memory.store import read_rules, rewrite
-from skill_memory.verify import PLAIN_PROBLEM
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +60,7 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
     """Find a reproducer and a counterpart for each rule that has none, in at most ``limit_s`` seconds each.
 
     Raises:
-        JudgeError: the judge failed.
+        JudgeUnavailableError: no judge answers.
         StorageError: the memory cannot be written.
     """
     failing = [failure for task in collected.tasks for failure in task.failures if failure.reference]
@@ -71,11 +71,12 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
         if not candidates:
             continue
         tried += 1
-        proof = _proof(candidates[0], compile_, limit_s)
-        if proof is None:
+        proofs = ((each, proof) for each in candidates if (proof := _tried(each, compile_, limit_s)))
+        candidate, proof = next(proofs, (None, None))
+        if candidate is None or proof is None:
             continue
         found[rule.text] = proof
-        before.append(len(candidates[0].source.splitlines()))
+        before.append(len(candidate.source.splitlines()))
         after.append(len(proof.reproducer.splitlines()))
         log.info("%s: %d lines from %d", rule.text[:60], after[-1], before[-1])
     rewrite(path, lambda rule: _with(rule, found.get(rule.text)))
@@ -98,20 +99,24 @@ def _candidates(rule: Rule, failing: Sequence[Failure]) -> list[Failure]:
     return sorted(own, key=lambda failure: len(failure.source))
 
 
+def _tried(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None:
+    """Shrink a failing candidate to a proof; None if it does not fail so now, or is no tree to shrink."""
+    try:
+        return _proof(failure, compile_, limit_s)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        log.info("step %d cannot be shrunk: %s: %s", failure.step, type(error).__name__, error)
+        return None
+
+
 def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None:
-    """Shrink a failing candidate to a proof; None if it does not fail now."""
     wanted = failure.signature
 
     def fails(source: str, problem: str) -> bool:
         report = compile_(problem, source)
-        if wanted is None or report is None or report.ok:
+        if wanted is None or works(report):
             return False
         found = signature_of(verdict_of(report, source), source, report.line)
         return found is not None and found.key == wanted.key
-
-    def works(source: str, problem: str) -> bool:
-        report = compile_(problem, source)
-        return report is not None and report.ok
 
     if not fails(failure.source, failure.reference):
         return None
@@ -122,13 +127,12 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
         again = shrink(plain, lambda source: fails(source, PLAIN_PROBLEM), limit_s / 4)
         problem, reproducer = PLAIN_PROBLEM, again.source
         searches.append(again)
-    report = compile_(problem, reproducer)
-    faulty = None if report is None else function_at_fault(reproducer, report)
+    faulty = function_at_fault(reproducer, compile_(problem, reproducer))
     around = _without_body(reproducer, faulty)
     counterpart = nearest_working(
         reproducer,
         # without this, a candidate that no longer launches the kernel would count as working
-        lambda source: _without_body(source, faulty) == around and works(source, problem),
+        lambda source: _without_body(source, faulty) == around and works(compile_(problem, source)),
         limit_s / 4,
     )
     if counterpart is not None:

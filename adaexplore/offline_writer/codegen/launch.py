@@ -6,7 +6,8 @@ import keyword
 import re
 from dataclasses import dataclass
 
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.codegen.regions import Region
+from adaexplore.offline_writer.tracing.graph import (
     Channels,
     Host,
     MatMul,
@@ -16,7 +17,6 @@ from adaexplore.offline_writer.graph import (
     operands_of,
     scalar_type_of,
 )
-from adaexplore.offline_writer.regions import Region
 
 _RESERVED = {
     "a", "abs", "acc", "axes", "b", "base", "batch", "block", "col", "cols", "count", "depth", "dims",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from adaexplore.offline_writer.body import DIVISOR, NEUTRAL, Body
-from adaexplore.offline_writer.graph import Pointwise, Reduction, Value, operands_of
-from adaexplore.offline_writer.launch import Names, Parameters, define
-from adaexplore.offline_writer.regions import Region
+from adaexplore.offline_writer.codegen.body import DIVISOR, NEUTRAL, Body
+from adaexplore.offline_writer.codegen.launch import Names, Parameters, define
+from adaexplore.offline_writer.codegen.regions import Region
+from adaexplore.offline_writer.tracing.graph import Pointwise, Reduction, Value, operands_of
 
 ROW_INDEX = """\
     pid = tl.program_id(0).to(tl.int64) if WIDE else tl.program_id(0)

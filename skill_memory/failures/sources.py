@@ -17,7 +17,8 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
-from skill_memory.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages
+from skill_memory.failures.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages
+from skill_memory.failures.signature import writable
 
 log = logging.getLogger(__name__)
 
@@ -130,10 +131,10 @@ def _tree_failures(tree: dict[str, Any]) -> Iterator[Failure]:
         if step["code"]:
             yield Failure(
                 int(step["step"]),
-                str(step["code"]),
+                writable(str(step["code"])),
                 trace_verdict(step),
                 lineage=heads[int(step["node_id"])],
-                reference=str(tree.get("reference_src") or ""),
+                reference=writable(str(tree.get("reference_src") or "")),
             )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.workloads import HIDDEN
-from skill_memory.construct import construct_of, offending_line
+from skill_memory.failures.construct import construct_of, offending_line
 
 _MATERIAL = frozenset(
     {

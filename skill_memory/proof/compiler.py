@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.core.environment import TritonFacts
-from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.errors import JudgeError, JudgeUnavailableError
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport
 from adaexplore.judge_client.access import open_judge
-from adaexplore.judge_client.protocol import Judge
+from adaexplore.judge_client.protocol import Judge, unchecked
 from adaexplore.settings.config import RunConfig
 
 _LIMIT_S = 120
@@ -21,22 +20,25 @@ _LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Compiler:
-    """A compiler of candidates on a judge; JudgeError if the judge failed or has no compile stage."""
+    """A compiler of candidates on a judge."""
 
     judge: Judge
     triton: str
     target: str
 
-    def __call__(self, reference: str, source: str) -> CompileReport | None:
-        """Return the report on ``source``; None if the reference itself fails."""
+    def __call__(self, reference: str, source: str) -> CompileReport:
+        """Return the report on ``source``; ``not_checked`` if the judge fails on these two sources.
+
+        Raises:
+            JudgeUnavailableError: the judge answers nothing any more.
+        """
         task = Task(0, "rule", "rule", reference, "fp32", Path("the reference"))
         try:
-            report = self.judge.compile(task, source)
-        except ProblemError:
-            return None
-        if report.status == Status.NOT_CHECKED:
-            raise JudgeError(f"{report.message}; use a judge of this version")
-        return report
+            return self.judge.compile(task, source)
+        except JudgeUnavailableError:
+            raise
+        except JudgeError as error:
+            return unchecked(str(error))
 
     def facts(self) -> TritonFacts | None:
         """Return the facts about its Triton; None if the judge does not state them."""
@@ -49,7 +51,7 @@ def open_compiler(config: RunConfig) -> Iterator[Compiler]:
     """Open the compile stage of the judge that ``config`` names, or of one started here on the CPU.
 
     Raises:
-        JudgeError: it cannot be reached or started, or it compiles for another target.
+        JudgeError: it cannot be reached or started, does not compile, or compiles for another target.
     """
     alone = {
         "judge_device": "cpu",
@@ -59,7 +61,9 @@ def open_compiler(config: RunConfig) -> Iterator[Compiler]:
         "gpu_models": None,
     }
     with open_judge(config.model_copy(update={**alone, "timeout": _LIMIT_S, "tf32": "off"})) as access:
-        found, target = access.identity.compile_target or config.compile_target, config.compile_target
+        found, target = access.identity.compile_target, config.compile_target
+        if not found:
+            raise JudgeError("the judge cannot compile without executing; use a judge of this version")
         if found != target:
             raise JudgeError(f"the judge compiles for {found}, not for {target}")
         yield Compiler(access.first, access.identity.triton or "unknown", target)

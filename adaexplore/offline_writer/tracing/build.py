@@ -6,7 +6,7 @@ expression to torch.
 
 from __future__ import annotations
 
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing.graph import (
     Axes,
     Constant,
     Drop,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from adaexplore.offline_writer.body import Body
-from adaexplore.offline_writer.graph import MatMul
-from adaexplore.offline_writer.launch import Kernel, Parameters, define, launch
-from adaexplore.offline_writer.regions import Region
+from adaexplore.offline_writer.codegen.body import Body
+from adaexplore.offline_writer.codegen.launch import Kernel, Parameters, define, launch
+from adaexplore.offline_writer.codegen.regions import Region
+from adaexplore.offline_writer.tracing.graph import MatMul
 
 _PRODUCT = """\
     pid, count = tl.program_id(0), tl.cdiv(n, TILE_N)

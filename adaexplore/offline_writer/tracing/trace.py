@@ -7,8 +7,8 @@ import copy
 import re
 
 from adaexplore.core.text.arithmetic import operate
-from adaexplore.offline_writer import build, calls
-from adaexplore.offline_writer.facts import (
+from adaexplore.offline_writer.tracing import build, calls
+from adaexplore.offline_writer.tracing.facts import (
     FLOATS,
     INTEGERS,
     OTHER,
@@ -19,7 +19,7 @@ from adaexplore.offline_writer.facts import (
     ModuleFacts,
     tensor_kind,
 )
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing.graph import (
     Axes,
     Constant,
     Host,

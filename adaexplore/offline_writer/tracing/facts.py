@@ -11,7 +11,7 @@ from itertools import chain
 
 from adaexplore.core.text.arithmetic import Number, operate
 from adaexplore.core.text.syntax import imports, parse
-from adaexplore.offline_writer.graph import HostKind, ScalarType
+from adaexplore.offline_writer.tracing.graph import HostKind, ScalarType
 
 _MATH = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "torch.pi": math.pi}
 _MATH |= {"math.tau": math.tau, "torch.inf": math.inf}

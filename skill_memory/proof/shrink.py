@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
-from skill_memory import trees
+from skill_memory.proof import trees
 
 Test = Callable[[str], bool]
 """A function that returns whether a source has the wanted property."""
