@@ -206,9 +206,9 @@ class _Closure:
                 yield None if isinstance(node, ast.ClassDef) else target
                 continue
             for inner in ast.walk(node):
-                if isinstance(inner, ast.Name):
-                    if isinstance(held.namespace.get(inner.id), dict | list | set):
-                        yield self._root_of(held, inner)
+                value = held.namespace.get(inner.id) if isinstance(inner, ast.Name) else None
+                if isinstance(inner, ast.Name) and isinstance(value, dict | list | set):
+                    yield self._root_of(held, inner)
 
     def _root_of(self, source: SourceModule, node: ast.expr) -> Target | None:
         """Return the definition at the start of ``NAME.attribute[index]``."""

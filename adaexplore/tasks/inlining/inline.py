@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import json
 import os
@@ -120,10 +121,8 @@ def _failed(why: str) -> dict[str, Any]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the worker's process group."""
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()
 
 

@@ -200,14 +200,20 @@ class Modules:
             return PlainImport(module, attribute, alias)
         if isinstance(value, ModuleType):
             return self._module(value.__name__, alias or attribute)
-        return self.resolve(module, attribute)
+        return self._exported(module, attribute, value)
 
     def attribute(self, module: str, name: str) -> Target | None:
         """Return what ``module.name`` means."""
         value = getattr(sys.modules.get(module), name, None)
         if isinstance(value, ModuleType):
             return self._module(value.__name__, name)
-        return self.resolve(module, name)
+        return self._exported(module, name, value)
+
+    def _exported(self, module: str, name: str, value: object) -> Target | None:
+        source = self.source(module)
+        if source is None or name in source.namespace or value is None:
+            return self.resolve(module, name)
+        return self._by_value(module, name, value)  # a lazy re-export
 
     def _module(self, name: str, alias: str | None, whole: str | None = None) -> Target:
         if self.is_plain(name):
@@ -215,7 +221,7 @@ class Modules:
         return PackageModule(name)
 
     def _by_value(self, module: str, name: str, value: object) -> Target:
-        """Find a name that no statement binds, such as a lazy re-export, by its value's own module."""
+        """Find a name that no statement binds by its value's own module."""
         origin, own = getattr(value, "__module__", None), getattr(value, "__qualname__", "")
         if isinstance(origin, str) and own.isidentifier() and (origin, own) != (module, name):
             if self.is_plain(origin):

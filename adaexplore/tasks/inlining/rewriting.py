@@ -54,7 +54,7 @@ class Rewriter(ast.NodeTransformer):
 
     # names
 
-    def visit_Name(self, node: ast.Name) -> ast.expr:  # noqa: N802
+    def visit_Name(self, node: ast.Name) -> ast.expr:
         target = self._target(node.id)
         if isinstance(target, PackageModule):
             raise Refused(
@@ -63,7 +63,7 @@ class Rewriter(ast.NodeTransformer):
             )
         return node if target is None else ast.copy_location(ast.Name(self._name(target), node.ctx), node)
 
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:  # noqa: N802
+    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         chain, inner = [node], node.value
         while isinstance(inner, ast.Attribute):
             chain.append(inner)
@@ -87,7 +87,7 @@ class Rewriter(ast.NodeTransformer):
         what = ast.unparse(node)
         raise Refused(f"line {node.lineno} of {self._source.name}: {what} cannot be inlined", target.module)
 
-    def visit_Global(self, node: ast.Global) -> ast.Global:  # noqa: N802
+    def visit_Global(self, node: ast.Global) -> ast.Global:
         targets = [(name, self._modules.resolve(self._source.name, name)) for name in node.names]
         node.names = [self._name(held) if isinstance(held, Definition) else name for name, held in targets]
         return node
@@ -100,10 +100,10 @@ class Rewriter(ast.NodeTransformer):
 
     # scopes
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:  # noqa: N802
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.stmt:
         return self._function(node)
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:  # noqa: N802
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.stmt:
         return self._function(node)
 
     def _function(self, node: _Function) -> ast.stmt:
@@ -115,7 +115,7 @@ class Rewriter(ast.NodeTransformer):
         node.body = self._body(node.body, scope)
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:  # noqa: N802
+    def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         scope = self._arguments(node.args)
         self._bind(scope, [node.body])
         self._scopes.append(scope)
@@ -123,7 +123,7 @@ class Rewriter(ast.NodeTransformer):
         self._scopes.pop()
         return node
 
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:  # noqa: N802
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         for part in (node.decorator_list, node.bases, node.keywords):
             part[:] = [self.visit(each) for each in part]  # type: ignore[attr-defined]
         self._own_name(node)
@@ -181,7 +181,7 @@ class Rewriter(ast.NodeTransformer):
                     if target is not None:
                         scope[way[2] or way[1] or top_level(way[0])] = target
 
-    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:  # noqa: N802
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
         return self._comprehension(node)
 
     visit_SetComp = visit_DictComp = visit_GeneratorExp = visit_ListComp  # type: ignore[assignment]  # noqa: N815
@@ -201,7 +201,7 @@ class Rewriter(ast.NodeTransformer):
 
     # annotations
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:  # noqa: N802
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if not self._scopes or self._scopes[-1].of_class:
             node.target = self.visit(node.target)
             node.value = node.value and self.visit(node.value)
@@ -238,10 +238,10 @@ class Rewriter(ast.NodeTransformer):
 
     # imports
 
-    def visit_Import(self, node: ast.Import) -> ast.stmt | None:  # noqa: N802
+    def visit_Import(self, node: ast.Import) -> ast.stmt | None:
         return self._without_packages(node)
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | None:  # noqa: N802
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt | None:
         return self._without_packages(node)
 
     def _without_packages(self, node: ast.Import | ast.ImportFrom) -> ast.stmt | None:

@@ -1,7 +1,7 @@
 """Runs in the user's interpreter: inline a problem, then compare both forms on equal inputs and weights.
 
-``python -m adaexplore.tasks.inlining.worker REQUEST.json ANSWER.json``. One fork imports the packages and runs
-the original; this process imports none of them and runs the inlined module, as a judge would.
+``python -m adaexplore.tasks.inlining.worker REQUEST.json ANSWER.json``. One fork imports the packages and
+runs the original; this process imports none of them and runs the inlined module, as a judge would.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def main(request_path: Path, answer_path: Path) -> None:
     answer = json.loads(answer_path.read_text())
     if "text" not in answer:
         return
+    if request["stay"]:
+        sys.path[:0] = [str(_folder(Path(request["path"]))[0])]
     try:
         error = _difference(answer["text"], set(answer["packages"]), torch.load(results, weights_only=True))
     except BaseException as reason:  # noqa: BLE001 - the inlined text runs here
@@ -95,11 +97,7 @@ def _original(request: Mapping[str, Any], answer_path: Path, results: Path) -> N
 
 def _load(path: Path, source: str) -> types.ModuleType:
     """Run the problem file as a module, within its package if its folder is one."""
-    folder, name = path.parent, path.stem if path.stem.isidentifier() else "problem"
-    if not (folder / "__init__.py").is_file():
-        name = "problem_" + name  # hides no package of that name
-    while (folder / "__init__.py").is_file():
-        name, folder = f"{folder.name}.{name}", folder.parent
+    folder, name = _folder(path)
     sys.path[:0] = [str(folder)]
     spec = importlib.util.spec_from_loader(name, _Text(source), origin=str(path))
     assert spec is not None
@@ -110,6 +108,16 @@ def _load(path: Path, source: str) -> types.ModuleType:
     sys.modules[name] = module
     exec(compile(source, str(path), "exec", dont_inherit=True), vars(module))
     return module
+
+
+def _folder(path: Path) -> tuple[Path, str]:
+    """Return the folder to search for modules, and the problem's module name there."""
+    folder, name = path.parent, path.stem if path.stem.isidentifier() else "problem"
+    if not (folder / "__init__.py").is_file():
+        return folder, "problem_" + name  # hides no package of that name
+    while (folder / "__init__.py").is_file():
+        name, folder = f"{folder.name}.{name}", folder.parent
+    return folder, name
 
 
 class _Text:
