@@ -25,7 +25,7 @@ for name in ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicor
 for package in ("adaexplore", "synthesis", "skill_memory"):
     root = importlib.import_module(package)
     for module in pkgutil.walk_packages(root.__path__, package + "."):
-        if not module.name.endswith("__main__") and module.name != "adaexplore.view.server":
+        if not module.name.endswith(("__main__", "view.server", "inlining.worker")):
             importlib.import_module(module.name)
 print(sorted({"openai", "anthropic"} & set(sys.modules)))
 """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from adaexplore.cli.options import add_judge, add_set, add_timeout, overrides
 from adaexplore.core.files.inputs import input_text
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the finding; return 0 without one, 1 if the kernel cannot work, 4 if the judge failed."""
     settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
     config = load_config(None, [*settings, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     source = input_text(args.kernel, "kernel file")
     with open_judge(config) as access:
         found = access.first.compile(task, source)

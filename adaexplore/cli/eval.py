@@ -13,7 +13,7 @@ from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.verdict import Verdict
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.report.race import race, race_text
 from adaexplore.report.text import wrapped
 from adaexplore.report.verdict_page import verdict_page
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("eval takes one kernel, or two to compare")
     preset = [] if args.config is not None else ["preset=default"]
     config = load_config(args.config, [*preset, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     sources = [input_text(path, "kernel file") for path in args.kernels]
     with open_judge(config, force=True) as access:
         verdicts = [access.first.evaluate(task, source) for source in sources]

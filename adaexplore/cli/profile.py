@@ -17,7 +17,7 @@ from adaexplore.core.files.inputs import input_text
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text
 from adaexplore.report.text import NONE, text_table, wrapped
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Print the profile and return 0; without a profile, log the reason and return 1."""
     preset = [] if args.config is not None else ["preset=default"]
     config = load_config(args.config, [*preset, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     source = input_text(args.kernel, "kernel file")
     with open_judge(config) as access:
         judge = access.first

@@ -27,6 +27,7 @@ from adaexplore.core.errors import (
 )
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
+from adaexplore.judge_client.access import judge_packages
 from adaexplore.records.layout import CONFIG
 from adaexplore.records.recorded import recorded_tasks
 from adaexplore.records.run_records import RunRecords
@@ -80,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
     if args.task is not None:
-        tasks = [task_from_file(args.task, config.dtype_str, config.direction)]
+        tasks = [task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))]
     elif fork is None or args.config is not None or any(text.startswith(_CHOOSING) for text in args.set):
         tasks = load_tasks(config, read_environment(os.environ))
     else:

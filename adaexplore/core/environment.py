@@ -143,9 +143,13 @@ class TimingRules(_Facts):
 
 
 class SoftwareFacts(_Facts):
-    """Facts that do not depend on devices; ``versions`` are of torch, triton, cuda, python and numpy."""
+    """Facts that do not depend on devices; ``versions`` are of torch, triton, cuda, python and numpy.
+
+    ``packages`` are the names that problems can import besides Python's own.
+    """
 
     versions: dict[str, str] = {}
+    packages: list[str] = []
     triton: TritonFacts | None = None
     precision: PrecisionTest | None = None
     checks: CheckRules | None = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -56,6 +57,21 @@ class JudgeAccess:
         finally:
             with self._lock:
                 self._busy[place] -= 1
+
+
+def judge_packages(config: RunConfig) -> Callable[[], Collection[str]]:
+    """Return a function that asks the judge once for the packages that problems can import.
+
+    It raises JudgeUnavailableError if no judge answers.
+    """
+
+    @functools.cache
+    def ask() -> Collection[str]:
+        with open_judge(config) as access:
+            environment = access.first.environment()
+        return frozenset() if environment is None else frozenset(environment.packages)
+
+    return ask
 
 
 @contextmanager

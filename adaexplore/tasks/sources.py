@@ -14,6 +14,7 @@ from adaexplore.settings.config import RunConfig, TestSource
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.benchmarks import benchmark_tasks
+from adaexplore.tasks.inlining.inline import JudgePackages
 from adaexplore.tasks.problem_folders import kernelbench, read_task, synthesised
 from adaexplore.tasks.test_list import Selection, read_test_list
 
@@ -92,13 +93,22 @@ def load_tasks(
     return tasks
 
 
-def task_from_file(path: Path, dtype: DtypeName, direction: Direction = "forward") -> Task:
+def task_from_file(
+    path: Path,
+    dtype: DtypeName,
+    direction: Direction = "forward",
+    judge_packages: JudgePackages = tuple,
+) -> Task:
     """Load the task of a single problem file: level 0, named after the file.
+
+    The source of what it imports from packages is inlined; ``judge_packages`` returns those that the judge
+    has, which may stay imports if they are too large.
 
     Raises:
         TaskError: the file cannot be read or is not a problem module.
     """
-    return read_task(0, re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, dtype, direction)
+    problem_id = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)
+    return read_task(0, problem_id, path, dtype, direction, judge_packages)
 
 
 def _ranges(ids: list[int]) -> str:
