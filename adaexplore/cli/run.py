@@ -14,7 +14,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from adaexplore.cli.dry_run import dry_run
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, add_short, configuration
 from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import (
@@ -37,7 +37,6 @@ from adaexplore.run.origin import Fork
 from adaexplore.run.session import Session, open_session
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
-from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import run_directory
 from adaexplore.tasks.sources import load_tasks, task_from_file
 
@@ -49,6 +48,7 @@ _CHOOSING = ("test_list_path=", "level=", "problem_id=", "problem_root=", "test_
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
+    add_short(parser, "steps", "out", "model", "offline")
     parser.add_argument(
         "--task",
         type=Path,
@@ -74,8 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if (args.fork is None) != (args.at is None):
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
-    given = overrides(args)
-    config = load_config(args.config, given) if fork is None else _forked(fork, args.config, given)
+    config = configuration(args, args.config) if fork is None else _forked(fork, args)
     if config.direction != "forward" and config.server_type == "offline":
         raise ConfigError("direction: the offline writer writes no backward passes; use another server_type")
     if config.debug:
@@ -125,13 +124,13 @@ def carry_out(
     return code
 
 
-def _forked(fork: Fork, path: Path | None, given: Sequence[str]) -> RunConfig:
-    """Load the settings of a fork from ``path`` or the forked run, with a new run directory."""
+def _forked(fork: Fork, args: argparse.Namespace) -> RunConfig:
+    """Load the settings of a fork from ``--config`` or the forked run, with a new run directory."""
     if fork.at < 1:
         raise UsageError(f"--at must be at least 1, not {fork.at}")
     RunRecords.existing(fork.run)
-    fresh = ["save_path=null", "resume_from=null"]
-    config = load_config(fork.run / CONFIG if path is None else path, [*fresh, *given])
+    path = args.config or fork.run / CONFIG
+    config = configuration(args, path, "save_path=null", "resume_from=null")
     if config.save_path is not None and Path(config.save_path).resolve() == fork.run.resolve():
         raise UsageError(f"--fork: {fork.run} cannot be forked into itself; choose another save_path")
     return config

@@ -84,7 +84,7 @@ def open_judge(
     samples: bool = False,
     trials: int = TRIALS,
 ) -> Iterator[JudgeAccess]:
-    """Connect to the remote judge, or start one for the run with its own token.
+    """Connect to the remote judge, or start one for the run with its own token; log the rules in force.
 
     Args:
         config: the judge's address and its settings.
@@ -98,6 +98,7 @@ def open_judge(
         JudgeUnavailableError: no judge answers, or it cannot be started.
     """
     if config.dummy:
+        _say_rules(config)
         yield JudgeAccess([DummyJudge(config.seed)])
         return
     with ExitStack() as stack:
@@ -143,7 +144,14 @@ def open_judge(
         warning = contradiction(config.gpu_name, access.identity)
         if warning is not None:
             logger.warning("%s", warning)
+        _say_rules(config)
         yield access
+
+
+def _say_rules(config: RunConfig) -> None:
+    """Log what decides whether a kernel is right here."""
+    by = "random verdicts (dummy)" if config.dummy else "judging"
+    logger.info("%s by preset %s: tier %s, TF32 policy %s", by, config.preset, config.tier, config.tf32)
 
 
 def _recorded_gpu(config: RunConfig) -> str | None:

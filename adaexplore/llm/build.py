@@ -91,7 +91,7 @@ def _one_attempt(
             if server_type == "azure":
                 service = openai.open_azure(model_name, base_url, timeout_s, environment)
             else:
-                advice = "set it, or set base_url to a server that needs no key"
+                advice = "set it, set base_url to a server that needs no key"
                 sdk = open_vendor("openai", "OpenAI", base_url, timeout_s, environment, advice)
                 kind = openai.ResponsesService if responses else openai.OpenAIService
                 service = kind(sdk, model_name, "OPENAI_API_KEY")

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
@@ -18,6 +17,7 @@ from adaexplore.llm.service import (
     mapping,
     marked_blocks,
     messages,
+    not_set,
     open_sdk,
     read_key,
     refuse_page,
@@ -138,12 +138,10 @@ def open_azure(
     """
     endpoint = base_url or environment.get("AZURE_OPENAI_ENDPOINT")
     if not endpoint:
-        raise ModelRequestError(
-            "AZURE_OPENAI_ENDPOINT is not set; set it to https://<resource>.openai.azure.com"
-        )
+        raise not_set("AZURE_OPENAI_ENDPOINT", "set it to https://<resource>.openai.azure.com")
     key = read_key(environment, "AZURE_API_KEY")
     if key is None:
-        raise ModelRequestError("AZURE_API_KEY is not set; set it to a key of the Azure OpenAI resource")
+        raise not_set("AZURE_API_KEY", "set it to a key of the Azure OpenAI resource")
     client = open_sdk(
         "openai",
         "AzureOpenAI",
