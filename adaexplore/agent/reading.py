@@ -9,7 +9,6 @@ from adaexplore.agent.attempt import NO_CODE, Attempt, told
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.replies import answers
 from adaexplore.core.replies.edit_forms import Edits, apply_last, edits_in
-from adaexplore.core.replies.fences import unquoted
 from adaexplore.core.replies.programs import Program, is_program, program_in
 from adaexplore.core.replies.sources import sources_in
 from adaexplore.core.text.edits import EditError
@@ -47,7 +46,6 @@ class _Tolerant:
         return answers.answer_in(reply)
 
     def read(self, answer: str, parent: str | None, written: str) -> Attempt:
-        answer = unquoted(answer)
         edits = edits_in(answer)
         program = program_in(_without(answer, edits)) or _in_new_text(edits)
         base = written or parent or ""

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from adaexplore.core.replies.fences import Block, fenced_blocks, parses
+from adaexplore.core.replies.fences import Block, fenced_blocks, parses, unquoted
 
 _TAGS = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
 _MARK = re.compile(
@@ -31,15 +31,19 @@ _NEAR = 200
 
 
 def answer_in(reply: str) -> str:
-    r"""Return the part of ``reply`` that is the answer, with line ends ``\n`` and no byte order mark.
+    r"""Return the part of ``reply`` that is the answer.
+
+    Line ends become ``\n``; byte order marks go, and quotation marks before lines of code.
 
     A closing mark without an opening one ends reasoning that began with the reply, because prompts of some
     models end with the opening one. Reasoning without an end holds no answer, unless a fenced block is the last
     thing in it.
     """
     text = reply.replace("\ufeff", "").replace("\r\n", "\n").replace("\r", "\n")
-    if _MARK.search(text) is None:
-        return text
+    return unquoted(text if _MARK.search(text) is None else _outside_reasoning(text))
+
+
+def _outside_reasoning(text: str) -> str:
     blocks = fenced_blocks(text)
     marks = list(_marks(text, blocks))
     if not marks:
