@@ -79,6 +79,7 @@ class Draft:
         exchanges: every prompt and reply of the step, in order.
         verdict: the certain verdict of outcomes ``LINT_STOPPED`` and ``GATE_STOPPED``, for which the judge
             is not asked; else None.
+        rewritten: whether a small step's reply is a whole file in place of edits.
     """
 
     outcome: DraftOutcome
@@ -86,6 +87,7 @@ class Draft:
     exchanges: tuple[Exchange, ...]
     usage: Usage
     verdict: Verdict | None = None
+    rewritten: bool = False
 
 
 @dataclass(frozen=True)

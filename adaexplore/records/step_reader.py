@@ -235,6 +235,7 @@ class StepReader:
             exchanges=_read_exchanges(files, summary.kind),
             usage=summary.usage or UNKNOWN_USAGE,
             verdict=summary.verdict if summary.outcome in STOPPED else None,
+            rewritten=bool(log.get("rewritten", False)),
         )
         return StepRecord(
             node,

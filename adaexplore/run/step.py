@@ -145,12 +145,12 @@ def _checked(attempt: Attempt, agent: Agent, verdicts: Verdicts) -> Attempt:
         return attempt
     known = verdicts.known(source)
     if known is not None:
-        return duplicate(source, known)
+        return replace(duplicate(source, known), rewritten=attempt.rewritten)
     if RepairReason.LINT in repaired and len(source) <= MOST_PARSED_CHARS:
         objection = linted(source, lint(source, agent.facts.triton, agent.task.reference))
     if objection is None and RepairReason.GATE in repaired:
         objection = compiled(source, verdicts.compile(source))
-    return objection or attempt
+    return attempt if objection is None else replace(objection, rewritten=attempt.rewritten)
 
 
 def _judged(draft: Draft, verdicts: Verdicts) -> JudgedDraft:
