@@ -141,26 +141,38 @@ def _follow(session: Session) -> int:
     failed = False
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
+    edits_failed: set[tuple[str, int]] = set()
     with logging_redirect_tqdm(), progress(total, "step") as bar:
         for news in session.progress():
             if news.problem is not None:
                 failed = True
                 logger.error("task %s: %s", news.task.key, news.problem)
-            _show(bar, session, news, best)
+            _show(bar, session, news, best, edits_failed)
     if failed:
         return ProblemError.exit_code
     return 0 if best else 1
 
 
-def _show(bar: tqdm[NoReturn], session: Session, news: Progress[StepRecord], best: dict[str, float]) -> None:
+def _show(
+    bar: tqdm[NoReturn],
+    session: Session,
+    news: Progress[StepRecord],
+    best: dict[str, float],
+    edits_failed: set[tuple[str, int]],
+) -> None:
+    """Add a step to ``best`` or ``edits_failed``, and show these on the bar."""
     record = news.result
     if record is None or record.node.plan.step == 0:
         return
-    if record.verdict is not None and record.verdict.correct:
-        best[news.task.key] = max(best.get(news.task.key, 0.0), record.verdict.speedup or 0.0)
+    verdict = record.result.verdict
+    if verdict is not None and verdict.correct:
+        best[news.task.key] = max(best.get(news.task.key, 0.0), verdict.speedup or 0.0)
+    if record.result.edit_failed:
+        edits_failed.add((news.task.key, record.node.plan.step))
     usage = session.client.usage
     fastest = max(best.values(), default=0.0)
     cost = "unknown" if usage.usd is None else f"${usage.usd:.2f}"
     shown = {"correct": f"{len(best)}/{len(session.tasks)}", "cost": cost}
-    bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}), refresh=False)
+    failed = {"edits failed": len(edits_failed)} if edits_failed else {}
+    bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}) | failed, refresh=False)
     bar.update()

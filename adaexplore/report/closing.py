@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from textwrap import shorten
 
+from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records.run_records import RunRecords
@@ -141,6 +142,11 @@ def best_text(result: TaskResult) -> str:
     if not result.begun:
         return "not begun"
     return "not run" if result.failure is not None and not result.steps else "none correct"
+
+
+def result_text(result: StepResult) -> str:
+    """Return :func:`verdict_text` of a step's own kernel, or why it has none."""
+    return result.name if result.verdict is None else verdict_text(result.verdict)
 
 
 def verdict_text(verdict: Verdict | None) -> str:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
+from adaexplore.core.step import NO_KERNEL
 from adaexplore.report.categories import CategoryFigures, category_table
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.figures import Metric
@@ -124,10 +126,13 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     """Return one row per figure, with and without flagged kernels."""
     flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
-    figures = _summary(run) | {name: count for name, count in flagged.items() if count}
+    without = Counter({name: run.savings.outcomes[name] for name in NO_KERNEL})
+    optional = {"steps_without_kernel": without.total(), **flagged}
+    figures = _summary(run) | {name: count for name, count in optional.items() if count}
     parts = {
         "saved": ranked(run.savings.saved),
         "repairs": ranked(run.savings.repairs),
+        "steps_without_kernel": ranked(+without),
         "flagged": run.flags,
         "problem_flagged": run.problem_flags,
     }
