@@ -102,13 +102,14 @@ def carry_out(
     """Execute a run, show its progress, print the closing report, and return the exit code."""
     folder = run_directory(config, datetime.now())
     code, spent = 0, None
+    refused: set[str] = set()
     try:
         with (
             stop_on_signals("finished steps") as stop,
             open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
         ):
             logger.info("run directory: %s", folder)
-            code = _follow(session)
+            code = _follow(session, refused)
     except BudgetReached as reached:
         spent = BudgetReached(f"{reached}; to continue, raise the limit and set save_path={folder}")
     except AnswersPending as pending:
@@ -118,7 +119,8 @@ def carry_out(
         if config.save_path is not None:
             raise
         raise Interrupted(f"stopped; to continue, add --set save_path={folder}") from stopped
-    print(closing_report(folder, config.total_steps, [task.key for task in tasks], columns()))  # noqa: T201
+    keys = [task.key for task in tasks]
+    print(closing_report(folder, config.total_steps, keys, columns(), refused))  # noqa: T201
     if spent is not None:
         raise spent
     return code
@@ -136,19 +138,21 @@ def _forked(fork: Fork, path: Path | None, given: Sequence[str]) -> RunConfig:
     return config
 
 
-def _follow(session: Session) -> int:
-    """Show progress until the run ends; return the exit code: 1 if no task has a correct kernel."""
-    failed = False
+def _follow(session: Session, refused: set[str]) -> int:
+    """Show progress until the run ends; return the exit code: 1 if no task has a correct kernel.
+
+    Tasks that could not run are added to ``refused``.
+    """
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
     edits_failed: set[tuple[str, int]] = set()
     with logging_redirect_tqdm(), progress(total, "step") as bar:
         for news in session.progress():
             if news.problem is not None:
-                failed = True
+                refused.add(news.task.key)
                 logger.error("task %s: %s", news.task.key, news.problem)
             _show(bar, session, news, best, edits_failed)
-    if failed:
+    if refused:
         return ProblemError.exit_code
     return 0 if best else 1
 

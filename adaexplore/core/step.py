@@ -46,7 +46,7 @@ class StepResult:
 
     @property
     def name(self) -> str:
-        """The verdict's status, ``edit failed (unchanged)``, ``no kernel (empty)`` or ``nothing to judge``."""
+        """The verdict's status, or such as ``edit failed (unchanged)``, ``no kernel (empty)``."""
         if self.verdict is not None:
             return self.verdict.status.value
         if self.edit_failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
@@ -38,7 +38,7 @@ class Best:
         step: its step; None if none is correct or the step was not recorded.
         correct: whether there is a correct one.
         speedup: reference time / its time; None if none is correct or it was not measured.
-        interpreted: whether it was checked under Triton's interpreter, whose times mean nothing.
+        interpreted: whether kernels were checked under Triton's interpreter, whose times mean nothing.
         interval: confidence interval of the speedup, if the judge gave one.
         flags: ids of its suspect flags.
         problem_flags: ids of its problem's flags.
@@ -62,8 +62,10 @@ class Best:
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
         """Return this, or the candidate of ``step`` if strictly better; measured beats unmeasured."""
-        if verdict is None or not verdict.correct:
+        if verdict is None:
             return self
+        if not verdict.correct:
+            return replace(self, interpreted=self.interpreted or verdict.metadata.get("device") == "cpu")
         speedup = measured_speedup(verdict)
         worst = verdict.worst_workload
         found = Best(
@@ -216,6 +218,7 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
     steps = steps[:within]
     curve = tuple(_curve(steps))
     first = next((step for step in steps if step.outcome is not DraftOutcome.SEED), None)
+    clean = _best_clean((step.step, step.result.verdict) for step in steps)
     return TaskResult(
         key=records.folder.name,
         best=curve[-1],
@@ -225,7 +228,7 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         statuses=Counter(step.result.name for step in steps),
         usage=total_usage(step.usage for step in steps),
         failure=records.failure(),
-        clean=_best_clean((step.step, step.result.verdict) for step in steps),
+        clean=replace(clean, interpreted=clean.interpreted or curve[-1].interpreted),
         savings=count_savings(steps),
         common_failure=_common_failure(steps),
         by_gpu=_best_by_gpu(steps),

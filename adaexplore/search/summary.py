@@ -49,8 +49,8 @@ def describe_tree(tree: Tree, knobs: SearchKnobs, edits_failed: Mapping[int, str
     """Write ``tree`` as indented text, depth first, children in the order in which they were added.
 
     A line is ``[id] created_by - compiled, correctness, speedup | node_reward, max_reward, visits,
-    ucb, context``, and for a step of ``edits_failed`` its result: the other values are those of its parent's
-    kernel. The search does not know run times, so the line has the speedup instead.
+    ucb, context``, and for a step of ``edits_failed`` its result: correctness and speedup of an unchanged
+    program are those of its parent. The search does not know run times, so the line has the speedup instead.
     """
     results = edits_failed or {}
     lines: list[str] = []

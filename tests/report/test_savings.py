@@ -46,8 +46,8 @@ def test_savings_line_lists_nonzero_counts():
     assert savings_line(Savings(evaluations=3)) == "Judge evaluations: 3"
     counted = Savings(Counter(), 3, Counter({"lint": 1, "duplicate": 2}), Counter({"edit": 1}))
     assert savings_line(counted) == (
-        "Judge evaluations: 3; not sent to the judge: 3 (2 equal to a judged kernel, 1 with a mistake that a lint "
-        "found); sent back to the model: 1 (1 with edits that do not fit)"
+        "Judge evaluations: 3; not sent to the judge: 3 (2 equal to a judged kernel, "
+        "1 with a mistake that a lint found); sent back to the model: 1 (1 with edits that do not fit)"
     )
 
 
