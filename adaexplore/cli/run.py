@@ -102,13 +102,14 @@ def carry_out(
     """Execute a run, show its progress, print the closing report, and return the exit code."""
     folder = run_directory(config, datetime.now())
     code, spent = 0, None
+    refused: set[str] = set()
     try:
         with (
             stop_on_signals("finished steps") as stop,
             open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
         ):
             logger.info("run directory: %s", folder)
-            code = _follow(session)
+            code = _follow(session, refused)
     except BudgetReached as reached:
         spent = BudgetReached(f"{reached}; to continue, raise the limit and set save_path={folder}")
     except AnswersPending as pending:
@@ -118,7 +119,8 @@ def carry_out(
         if config.save_path is not None:
             raise
         raise Interrupted(f"stopped; to continue, add --set save_path={folder}") from stopped
-    print(closing_report(folder, config.total_steps, [task.key for task in tasks], columns()))  # noqa: T201
+    keys = [task.key for task in tasks]
+    print(closing_report(folder, config.total_steps, keys, columns(), refused))  # noqa: T201
     if spent is not None:
         raise spent
     return code
@@ -136,31 +138,45 @@ def _forked(fork: Fork, args: argparse.Namespace) -> RunConfig:
     return config
 
 
-def _follow(session: Session) -> int:
-    """Show progress until the run ends; return the exit code: 1 if no task has a correct kernel."""
-    failed = False
+def _follow(session: Session, refused: set[str]) -> int:
+    """Show progress until the run ends; return the exit code: 1 if no task has a correct kernel.
+
+    Tasks that could not run are added to ``refused``.
+    """
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
+    edits_failed: set[tuple[str, int]] = set()
     with logging_redirect_tqdm(), progress(total, "step") as bar:
         for news in session.progress():
             if news.problem is not None:
-                failed = True
+                refused.add(news.task.key)
                 logger.error("task %s: %s", news.task.key, news.problem)
-            _show(bar, session, news, best)
-    if failed:
+            _show(bar, session, news, best, edits_failed)
+    if refused:
         return ProblemError.exit_code
     return 0 if best else 1
 
 
-def _show(bar: tqdm[NoReturn], session: Session, news: Progress[StepRecord], best: dict[str, float]) -> None:
+def _show(
+    bar: tqdm[NoReturn],
+    session: Session,
+    news: Progress[StepRecord],
+    best: dict[str, float],
+    edits_failed: set[tuple[str, int]],
+) -> None:
+    """Add a step to ``best`` or ``edits_failed``, and show these on the bar."""
     record = news.result
     if record is None or record.node.plan.step == 0:
         return
-    if record.verdict is not None and record.verdict.correct:
-        best[news.task.key] = max(best.get(news.task.key, 0.0), record.verdict.speedup or 0.0)
+    verdict = record.result.verdict
+    if verdict is not None and verdict.correct:
+        best[news.task.key] = max(best.get(news.task.key, 0.0), verdict.speedup or 0.0)
+    if record.result.edit_failed:
+        edits_failed.add((news.task.key, record.node.plan.step))
     usage = session.usage
     fastest = max(best.values(), default=0.0)
     cost = "unknown" if usage.usd is None else f"${usage.usd:.2f}"
     shown = {"correct": f"{len(best)}/{len(session.tasks)}", "cost": cost}
-    bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}), refresh=False)
+    failed = {"edits failed": len(edits_failed)} if edits_failed else {}
+    bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}) | failed, refresh=False)
     bar.update()

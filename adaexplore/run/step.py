@@ -11,7 +11,7 @@ from adaexplore.agent.agent import Agent, Conversation
 from adaexplore.agent.attempt import Attempt
 from adaexplore.agent.checks import compiled, duplicate, linted
 from adaexplore.core.directions import Directions
-from adaexplore.core.draft import Draft, DraftOutcome, RepairReason, ShownKernel
+from adaexplore.core.draft import AS_BEFORE, Draft, DraftOutcome, RepairReason, ShownKernel
 from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.plan import Plan, StepKind
@@ -29,9 +29,7 @@ from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
 
-_CANDIDATES = (DraftOutcome.WRITTEN, DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED, DraftOutcome.SEED)
-AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
-"""Outcomes that leave the program unchanged."""
+_CANDIDATES = (DraftOutcome.WRITTEN, *AS_BEFORE, DraftOutcome.SEED)
 
 
 @dataclass(frozen=True)

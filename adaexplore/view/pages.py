@@ -181,7 +181,8 @@ def _task_facts(run: RunView, task: TaskView) -> Facts:
 
 
 def _node_facts(task: TaskView, node: Node, shown: Panel) -> Facts:
-    found: Facts = [("Verdict", shown.summary or node.status.replace("_", " "))]
+    name = node.status.replace("_", " ")
+    found: Facts = [("Verdict", f"{name}: {node.why}" if node.why else shown.summary or name)]
     found.append(("Parent", f"step {node.parent}" if node.parent else "root"))
     if node.step == task.best.step:
         found.append(("Place", "best of the task"))
