@@ -159,6 +159,19 @@ class MailboxRun:
                 earlier.append(each.purpose)
         return sorted(found)
 
+    def figures(self) -> dict[str, int]:
+        """Return what a run has to show: used answers, and prompts that were asked a second time."""
+        prompts, used = self.prompts(), self.used()
+        return {
+            "starts": self.starts,
+            "kills": self.kills,
+            "steps": self.steps(),
+            "prompts": len(prompts),
+            "asked_twice": len(prompts) - len(set(prompts)),
+            "answers": len(self.answers()),
+            "answers_used": sum(answer in used for answer in self.answers()),
+        }
+
     def _wait(
         self, process: subprocess.Popen[bytes], reached: Callable[[], bool], ended: bool = False
     ) -> None:

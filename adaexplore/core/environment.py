@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from adaexplore.core.profile import Profile
 from adaexplore.core.wire import Direction, DtypeName, TensorFacts, Tf32Policy, Tier
@@ -16,6 +16,10 @@ FactName = Literal[
     "versions", "language", "hardware", "peaks", "precision", "measurement", "sweep", "reference"
 ]
 """The name of a fact in prompts, as in ``omit_facts``."""
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
 
 
 class _Facts(BaseModel):
@@ -182,10 +186,10 @@ class Conditions(_Facts):
     hardware: str
     dtype: DtypeName
     direction: Direction
-    tf32: Tf32Policy | None = None
-    tier: Tier | None = None
-    versions: dict[str, str | None] | None = None
-    problem: str | None = None
+    tf32: Tf32Policy | None = Field(default=None, exclude_if=_is_absent)
+    tier: Tier | None = Field(default=None, exclude_if=_is_absent)
+    versions: dict[str, str | None] | None = Field(default=None, exclude_if=_is_absent)
+    problem: str | None = Field(default=None, exclude_if=_is_absent)
 
     def met_by(self, now: Conditions) -> bool:
         """Return whether all conditions that were recorded are the same ``now``."""

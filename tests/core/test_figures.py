@@ -47,3 +47,12 @@ NOW = "scale = 0.5\nVerdict: passed, 1.234x (0.5 ms)\nEdit kernel 1"
 )
 def test_first_difference_ignores_measured_figures_only(earlier: str, line: int | None) -> None:
     assert first_difference(earlier, NOW, PLAIN) == line
+
+
+def test_order_of_lines_with_figures_does_not_count() -> None:
+    kernels = "first\n- 51%, 9.1 us add\n- 49%, 8.9 us mul\nlast 0.5"
+    swapped = "first\n- 52%, 9.2 us mul\n- 48%, 8.8 us add\nlast 0.5"
+    plain = "first\n- #%, # us mul\n- #%, # us add\nlast 0.5"
+    assert first_difference(kernels, swapped, plain) is None
+    assert first_difference(kernels.replace("mul", "div"), swapped, plain) == 2
+    assert first_difference(kernels.replace("last 0.5", "last 0.6"), swapped, plain) == 4

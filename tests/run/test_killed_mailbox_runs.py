@@ -14,6 +14,9 @@ import pytest
 from adaexplore.cli.main import main
 from tests.judge_server import HEALTH, Answer, JudgeServer
 from tests.mailbox_scenario import PROBLEM, MailboxRun, kill_four_times
+from tests.online_judge.live import LiveJudge
+
+pytestmark = pytest.mark.slow
 
 STEPS = 4
 JUDGING_S = 0.7
@@ -68,30 +71,39 @@ def profile(drift: float) -> dict[str, Any]:
 
 
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DriftingJudge, list[str]]]:
+def drifting(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[DriftingJudge, list[str]]]:
     """Yield a judge of a GPU whose times differ each time, and the settings that name it."""
     monkeypatch.setitem(HEALTH, "judge_device", "cuda")
     monkeypatch.setitem(HEALTH, "cuda_available", True)
-    drifting = DriftingJudge()
-    with JudgeServer(jobs=drifting.jobs, environment=STATED) as server:
-        yield drifting, ["use_remote_eval=true", f"remote_eval_url={server.url}", f"total_steps={STEPS}"]
+    judge = DriftingJudge()
+    with JudgeServer(jobs=judge.jobs, environment=STATED) as server:
+        yield judge, ["use_remote_eval=true", f"remote_eval_url={server.url}", f"total_steps={STEPS}"]
 
 
-Judge = tuple[DriftingJudge, list[str]]
+Drifting = tuple[DriftingJudge, list[str]]
 
 
-def test_run_killed_four_times_uses_every_answer(judge: Judge, tmp_path: Path) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+def test_run_killed_four_times_uses_every_answer(drifting: Drifting, tmp_path: Path) -> None:
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     kill_four_times(run)
     assert len(set(run.prompts())) == len(run.prompts())
     assert run.used() == run.answers()
     assert any("repair" in key for key in run.prompts())
-    assert judge[0].tried_the_reference() == 1
+    assert drifting[0].tried_the_reference() == 1
     assert "asked again" not in run.log.read_text()
 
 
-def test_new_times_of_the_reference_keep_an_answer(judge: Judge, tmp_path: Path) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+def test_run_with_a_real_judge_uses_every_answer(judge: LiveJudge, tmp_path: Path) -> None:
+    address = ("use_remote_eval=true", f"remote_eval_url={judge.url}", "judge_device=cpu")
+    run = MailboxRun(tmp_path / "run", *address, "total_steps=2")
+    kill_four_times(run)
+    figures = run.figures()
+    assert figures["asked_twice"] == 0
+    assert figures["answers_used"] == figures["answers"] == figures["prompts"] >= 2
+
+
+def test_new_times_of_the_reference_keep_an_answer(drifting: Drifting, tmp_path: Path) -> None:
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     run.killed_when(lambda: bool(run.waiting()))
     facts = run.folder / run.key / "reference_facts.json"
     before = facts.read_text()
@@ -103,35 +115,35 @@ def test_new_times_of_the_reference_keep_an_answer(judge: Judge, tmp_path: Path)
     assert run.used() == run.answers()
 
 
-def test_resumed_run_without_steps_takes_the_facts(judge: Judge, tmp_path: Path) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+def test_resumed_run_without_steps_takes_the_facts(drifting: Drifting, tmp_path: Path) -> None:
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     run.killed_when(lambda: bool(run.waiting()))
-    other = MailboxRun(tmp_path / "other", *judge[1], f"resume_from={run.folder}")
+    other = MailboxRun(tmp_path / "other", *drifting[1], f"resume_from={run.folder}")
     other.killed_when(lambda: bool(other.waiting()))
-    assert judge[0].tried_the_reference() == 1
+    assert drifting[0].tried_the_reference() == 1
     assert [path.read_text() for path in other.waiting()] == [path.read_text() for path in run.waiting()]
 
 
-def test_replies_are_replayed_with_a_judge_of_other_times(judge: Judge, tmp_path: Path) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+def test_replies_are_replayed_with_a_judge_of_other_times(drifting: Drifting, tmp_path: Path) -> None:
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     assert run.to_the_end() == 0
-    again = MailboxRun(tmp_path / "again", *judge[1], "server_type=replay", f"replay_path={run.folder}")
+    again = MailboxRun(tmp_path / "again", *drifting[1], "server_type=replay", f"replay_path={run.folder}")
     assert again.to_the_end() == 0
     assert again.used() == run.used()
-    assert judge[0].tried_the_reference() == 2
+    assert drifting[0].tried_the_reference() == 2
 
 
 def test_replay_of_a_run_without_steps_says_so(
-    judge: Judge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    drifting: Drifting, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     run.killed_when(lambda: bool(run.waiting()))
     assert main(["replay", str(run.folder), "--out", str(tmp_path / "replay")]) == 2
     assert "holds no recorded step yet" in capsys.readouterr().err
 
 
-def test_unknown_cost_stays_unknown_after_a_restart(judge: Judge, tmp_path: Path) -> None:
-    run = MailboxRun(tmp_path / "run", *judge[1])
+def test_unknown_cost_stays_unknown_after_a_restart(drifting: Drifting, tmp_path: Path) -> None:
+    run = MailboxRun(tmp_path / "run", *drifting[1])
     run.killed_when(lambda: run.answer() and run.steps() == 1)
     run.killed_when(lambda: bool(run.waiting()))
     sessions = run.log.read_text().split("run directory")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 
 _DECIMAL = r"\d+\.\d+(?:e[+-]?\d+)?|\d+e[+-]?\d+"
 _WITH_UNIT = r"\d+(?= ?(?:%|[mun]?s\b))"
@@ -21,17 +21,27 @@ def without_figures(text: str) -> str:
 def first_difference(earlier: str, now: str, plain: str) -> int | None:
     """Return the number of the first line in which two texts differ in more than measured figures.
 
+    Lines that are the same in ``now`` and ``plain`` state no measured figures and must be equal; so the
+    numbers of source code count. The order of neighbouring lines with figures does not count, because
+    figures decide it.
+
     Args:
         earlier: the text to compare with.
         now: the text of today.
-        plain: ``now`` without its measured figures. Lines that are the same in both have none and must
-            be equal; so the numbers of source code count.
+        plain: ``now`` without its measured figures.
 
     Returns:
         the line, counted from 1; None if there is no such line.
     """
     lines = zip_longest(earlier.split("\n"), now.split("\n"), plain.split("\n"))
-    for number, (old, new, bare) in enumerate(lines, 1):
-        if old != new and (old is None or bare == new or without_figures(old) != bare):
-            return number
+    for measured, group in groupby(enumerate(lines, 1), lambda each: each[1][1] != each[1][2]):
+        block = list(group)
+        differing = [number for number, (old, new, _) in block if old != new]
+        if measured:
+            told = sorted(without_figures(old or "") for _, (old, _, _) in block)
+            if told == sorted(bare for _, (_, _, bare) in block):
+                continue
+            differing = [number for number, (old, _, bare) in block if without_figures(old or "") != bare]
+        if differing:
+            return differing[0]
     return None
