@@ -177,6 +177,6 @@ def _show(
     fastest = max(best.values(), default=0.0)
     cost = "unknown" if usage.usd is None else f"${usage.usd:.2f}"
     shown = {"correct": f"{len(best)}/{len(session.tasks)}", "cost": cost}
-    failed = {"edits failed": len(edits_failed)} if edits_failed else {}
+    failed = {"edits failed": str(len(edits_failed))} if edits_failed else {}
     bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}) | failed, refresh=False)
     bar.update()

@@ -131,7 +131,7 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     """Return one row per figure, with and without flagged kernels."""
     flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
-    without = Counter({name: run.savings.outcomes[name] for name in NO_KERNEL})
+    without = Counter({name.value: run.savings.outcomes[name] for name in NO_KERNEL})
     optional = {"steps_without_kernel": without.total(), **flagged}
     figures = _summary(run) | {name: count for name, count in optional.items() if count}
     parts = {
