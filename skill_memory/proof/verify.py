@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 
 from adaexplore.core.environment import TritonFacts
@@ -86,9 +87,9 @@ def check(rule: Rule, compile_: Compile) -> Checked:
     if rule.reproducer is None or rule.counterpart is None:
         missing = " and ".join(name for name in ("reproducer", "counterpart") if getattr(rule, name) is None)
         return Checked(rule.text, None, f"no {missing}")
-    problem = rule.problem or PLAIN_PROBLEM
+    once = cache(partial(compile_, rule.problem or PLAIN_PROBLEM))  # pairs may share a kernel
     for proof in rule.proofs:
-        failed, worked = compile_(problem, proof.reproducer), compile_(problem, proof.counterpart)
+        failed, worked = once(proof.reproducer), once(proof.counterpart)
         for report in (failed, worked):
             if is_open(report):
                 return Checked(rule.text, None, f"not decided: {_last_line(report) or report.status}")
