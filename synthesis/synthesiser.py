@@ -13,9 +13,9 @@ from pathlib import Path
 
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.files.atomic import write_text
-from adaexplore.core.streams import stream
 from adaexplore.core.replies.answers import answer_in
 from adaexplore.core.replies.programs import program_in
+from adaexplore.core.streams import stream
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import DtypeName
 from adaexplore.judge_client.protocol import Judge

@@ -15,7 +15,9 @@ from adaexplore.core.text.edits import EditError
 from adaexplore.core.text.identity import source_identity
 from adaexplore.prompts.steps import Layout
 
-_NO_PROGRAM = "No code in your answer is a complete file that defines ModelNew. Write out every part of the file."
+_NO_PROGRAM = (
+    "No code in your answer is a complete file that defines ModelNew. Write out every part of the file."
+)
 _NO_EDITS = EditError(None, "no edits in the reply")
 _NO_CHANGE = (
     "Your answer leaves the program as it was: comments, formatting and names of files are no change. "
@@ -47,8 +49,8 @@ class _Tolerant:
 
     def read(self, answer: str, parent: str | None, written: str) -> Attempt:
         edits = edits_in(answer)
-        program = program_in(_without(answer, edits)) or _in_new_text(edits)
         base = written or parent or ""
+        program = program_in(_without(answer, edits), base=base) or _in_new_text(edits)
         edited, error = _edited(base, edits)
         repeats = program is not None and source_identity(program.source) == source_identity(base)
         if edited is not None and edits is not None:

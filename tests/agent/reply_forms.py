@@ -74,6 +74,7 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+CALL = "model = ModelNew().cuda()\nprint(model(torch.rand(64).cuda()))\n"
 INSTALL = "pip install triton\n"
 TOP = f"{IMPORTS}\n\n{KERNEL}"
 BOTTOM = f"{IMPORTS}\n\n{MODEL}"
@@ -87,9 +88,7 @@ def fenced(source: str, info: str = "python", ticks: str = "```") -> str:
 
 
 def pair(old: str, new: str, number: int = 1) -> str:
-    return (
-        f"<old_str_{number}>\n{old}\n</old_str_{number}>\n<new_str_{number}>\n{new}\n</new_str_{number}>\n"
-    )
+    return f"<old_str_{number}>\n{old}\n</old_str_{number}>\n<new_str_{number}>\n{new}\n</new_str_{number}>\n"
 
 
 def indented(text: str, by: str) -> str:
@@ -108,6 +107,7 @@ DIFF = f"""--- a/kernel.py
 """
 PLAN = f"I could start from\n{fenced(DRAFT)}but that forgets the + 1.\n"
 ANSWER = fenced(FILE)
+ANSWER_MODEL = fenced(MODEL)
 
 
 def _reasoning() -> Iterator[Form]:
@@ -140,10 +140,14 @@ def _reasoning() -> Iterator[Form]:
     open_fence = f"<think>\nPerhaps\n```python\n{DRAFT}\nbut no.</think>\n{ANSWER}"
     yield Form("fence in reasoning without end", "large", open_fence, FILE)
     yield Form("lone mark after a fence without end", "large", open_fence.removeprefix("<think>"), FILE)
-    yield Form("reasoning nested in reasoning", "large", f"<think>a <think>b</think>\n{PLAN}</think>{ANSWER}", FILE)
+    yield Form(
+        "reasoning nested in reasoning", "large", f"<think>a <think>b</think>\n{PLAN}</think>{ANSWER}", FILE
+    )
     marked = FILE.replace("    inside =", '    # after "</think>", not <think>\n    inside =')
     yield Form("marks in a comment of the file", "large", fenced(marked), FILE)
-    named = FILE.replace("        y = torch", '        self.mark = "<thinking> [THINK] </think>"\n        y = torch')
+    named = FILE.replace(
+        "        y = torch", '        self.mark = "<thinking> [THINK] </think>"\n        y = torch'
+    )
     yield Form("marks in a string of the file", "large", f"<think>{PLAN}</think>{fenced(named)}", named)
     yield Form("marks in a string of an unfenced file", "large", named, named)
     yield Form("mark in prose", "large", f"{ANSWER}\nI left out the `</think>` tag.\n", FILE)
@@ -166,9 +170,8 @@ def _which_file() -> Iterator[Form]:
     yield Form("broken file after a full one", "large", f"{ANSWER}\n```python\n{FILE[:-60]}\n", FILE)
     yield Form("reference quoted before", "large", f"Given:\n{fenced(REFERENCE)}Mine:\n{ANSWER}", FILE)
     yield Form("reference quoted after", "large", f"{ANSWER}It replaces\n{fenced(REFERENCE)}", FILE)
-    usage = "model = ModelNew().cuda()\nprint(model(torch.rand(64).cuda()))\n"
-    yield Form("example call after", "large", f"{ANSWER}Use:\n{fenced(usage)}", FILE)
-    script = "import torch\nfrom kernel import ModelNew\n\n\ndef test_it():\n    assert ModelNew()(torch.rand(4)).shape\n"
+    yield Form("example call after", "large", f"{ANSWER}Use:\n{fenced(CALL)}", FILE)
+    script = "from kernel import ModelNew\n\n\ndef test_it():\n    assert ModelNew()(torch.rand(4)).shape\n"
     yield Form("test script after", "large", f"{ANSWER}Test:\n{fenced(script)}", FILE)
     printed = "class ModelNew: 1.9x\n"
     yield Form("output after", "large", f"{ANSWER}Prints:\n{fenced(printed, 'text')}", FILE)
@@ -179,12 +182,14 @@ def _which_file() -> Iterator[Form]:
     yield Form("imports, kernel, module in three fences", "large", thirds, FILE)
     future = "from __future__ import annotations\n"
     both = fenced(future + TOP) + fenced(future + BOTTOM)
-    yield Form("two fences with future imports", "large", both, f"{future}{IMPORTS}\n{KERNEL}\n{IMPORTS}\n{MODEL}")
+    yield Form(
+        "two fences with future imports", "large", both, f"{future}{IMPORTS}\n{KERNEL}\n{IMPORTS}\n{MODEL}"
+    )
     yield Form(
         "only the module corrected",
         "large",
-        f"{fenced(FILE.replace('128', '32'))}Better:\n{fenced(MODEL)}",
-        f"{FILE.replace('128', '32')}\n{MODEL}",
+        f"{fenced(FILE.replace('128', '32'))}Better:\n{ANSWER_MODEL}",
+        FILE,
     )
     turned = f"{fenced(BOTTOM)}with the kernel\n{fenced(TOP)}"
     yield Form("kernel after the module", "large", turned, f"{TOP}\n{BOTTOM}")
@@ -195,6 +200,9 @@ def _which_file() -> Iterator[Form]:
     bench = fenced("import model\n\nprint(model.ModelNew())\n")
     others = f"setup.py:\n{setup}model.py:\n{ANSWER}bench.py:\n{bench}"
     yield Form("several files, one defines the class", "large", others, FILE)
+    remarked = FILE.replace("    inside =", "    # the rest of the tile is unchanged\n\n    inside =")
+    remarked = remarked.replace("    tl.store", "    # ... and the same for the last block\n    tl.store")
+    yield Form("honest remarks in the file", "large", fenced(remarked), FILE)
     alias = FILE.replace("ModelNew", "FastModel") + "\n\nModelNew = FastModel\n"
     yield Form("class under an alias", "large", fenced(alias), alias)
     derived = REFERENCE + alias.replace("FastModel(nn.Module)", "FastModel(Model)")
@@ -214,6 +222,8 @@ def _fences() -> Iterator[Form]:
     yield Form("two fences, the first without end", "large", f"```python\n{DRAFT}\nNo:\n{ANSWER}", FILE)
     yield Form("fence of a command without end", "large", f"```bash\npip install triton\n\n{ANSWER}", FILE)
     yield Form("text after the closing fence", "large", f"```python\n{FILE}``` is all.\n", FILE)
+    yield Form("closing fence indented", "large", f"```python\n{FILE}  ```\nUse:\n{fenced(CALL)}", FILE)
+    yield Form("prose in the fence", "large", fenced(f"Here is the whole file.\n\n{FILE}", ""), FILE)
     yield Form("fence after text", "large", f"Here it is: ```python\n{FILE}```", FILE)
     yield Form("quoted fence", "large", f"As asked:\n\n{indented(ANSWER, '> ')}\nDone.", FILE)
     yield Form("quoted fence, blank lines quoted", "large", "> " + ANSWER.strip().replace("\n", "\n> "), FILE)
@@ -246,16 +256,27 @@ def _wrappers() -> Iterator[Form]:
     yield Form("answer element", "large", f"<reasoning>fuse</reasoning>\n<answer>\n{FILE}</answer>", FILE)
     yield Form("file element", "large", f'<file path="kernel.py">\n{FILE}</file>\n', FILE)
     yield Form("JSON", "large", json.dumps({"code": FILE}), FILE)
-    yield Form("JSON with prose", "large", f"Here:\n{json.dumps({'plan': 'fuse', 'code': FILE}, indent=1)}\nDone.", FILE)
+    yield Form(
+        "JSON with prose",
+        "large",
+        f"Here:\n{json.dumps({'plan': 'fuse', 'code': FILE}, indent=1)}\nDone.",
+        FILE,
+    )
     yield Form("fenced JSON", "large", fenced(json.dumps({"code": FILE}) + "\n", "json"), FILE)
     yield Form("JSON with a fence", "large", json.dumps({"answer": f"Here:\n{ANSWER}"}), FILE)
     nested = [{"path": "a.md", "content": "fuse"}, {"path": "kernel.py", "content": FILE}]
     yield Form("JSON list of files", "large", json.dumps({"files": nested}), FILE)
+    calls = json.dumps({"name": "submit", "arguments": {"code": FILE}})
+    yield Form("tool call", "large", f"<tool_call>\n{calls}\n</tool_call>", FILE)
+    quoted = json.dumps({"name": "submit", "arguments": json.dumps({"code": FILE})})
+    yield Form("tool call with quoted arguments", "large", f"<tool_call>{quoted}</tool_call>", FILE)
     raw = '{"code": "' + FILE.replace("\\", "\\\\").replace('"', '\\"') + '"}'
     yield Form("JSON with raw line ends", "large", raw, FILE)
     yield Form("no fence", "large", FILE, FILE)
     prose = f"Here is the kernel. It fuses both operations.\n\n{FILE}\nIt takes one pass (see above).\n"
     yield Form("no fence, prose around", "large", prose, FILE)
+    noted = f"{FILE}\nNotes:\n- BLOCK = 128 is a guess\nx = y holds (for all y).\n"
+    yield Form("no fence, notes after", "large", noted, FILE)
     headed = f"# Answer\n\nfrom my analysis, one pass is enough:\n\n{FILE}\n\nclass and kernel are tested.\n"
     yield Form("no fence, prose like code", "large", headed, FILE)
     yield Form("no fence, indented", "large", f"Here it is:\n\n{indented(FILE, '    ')}\nDone.\n", FILE)
@@ -280,6 +301,10 @@ def _small() -> Iterator[Form]:
     yield Form("edits with a byte order mark", "small", EDIT.replace("_1>\n", "_1>\n\ufeff"), EDITED)
     yield Form("edits and an end token", "small", EDIT.strip() + "<|im_end|>", EDITED)
     yield Form("edits without numbers", "small", EDIT.replace("_str_1", "_str"), EDITED)
+    worded = EDIT.replace("</old_str_1>\n", "</old_str_1>\nbecomes\n")
+    yield Form("words between old and new text", "small", worded, EDITED)
+    apart = EDIT.replace("</old_str_1>\n", "</old_str_1>\n```\nto\n```python\n")
+    yield Form("old and new text in two fences", "small", fenced(apart), EDITED)
     yield Form("edits corrected", "small", f"{MISSING_EDIT}Wrong line. Corrected:\n{EDIT}", EDITED)
     yield Form("unified diff", "small", DIFF, EDITED)
     yield Form("fenced diff with prose", "small", f"Larger blocks:\n{fenced(DIFF, 'diff')}Done.", EDITED)
@@ -298,12 +323,15 @@ def _small() -> Iterator[Form]:
     yield Form("whole file", "small", ANSWER, FILE, rewritten=True)
     yield Form("whole file without a fence", "small", f"I rewrote it:\n\n{FILE}", FILE, rewritten=True)
     yield Form("whole file after reasoning", "small", f"<think>{PLAN}</think>{ANSWER}", FILE, rewritten=True)
+    yield Form("module alone", "small", ANSWER_MODEL, PARENT.replace(PARENT[-len(MODEL) + 2 :], MODEL), True)
     in_json = json.dumps({"code": FILE})
     yield Form("whole file in JSON", "small", in_json, FILE, rewritten=True)
     yield Form("edits, then the whole file", "small", f"{EDIT}In full:\n{fenced(FILE)}", FILE, rewritten=True)
     yield Form("a file, then edits", "small", f"The kernel now:\n{fenced(PARENT)}The edits:\n{EDIT}", EDITED)
     yield Form("edits, then the kernel before them", "small", f"{EDIT}It was\n{fenced(PARENT)}", EDITED)
-    snippet = fenced("class ModelNew(nn.Module):\n    # __init__ as before\n\n    def forward(self, x): ...\n")
+    snippet = fenced(
+        "class ModelNew(nn.Module):\n    # __init__ as before\n\n    def forward(self, x): ...\n"
+    )
     yield Form("outline, then edits", "small", f"{snippet}{EDIT}", EDITED)
     yield Form("edits, then an outline", "small", f"{EDIT}{snippet}", EDITED)
     yield Form("edits that fail, and the file", "small", f"{ANSWER}{MISSING_EDIT}", FILE, rewritten=True)

@@ -18,12 +18,14 @@ SIZES = (2**17, 2**18)
 SHORTEST = 0.02
 """Seconds below which a ratio says nothing."""
 PIECES = [
-    "\n", " ", "\t", "\r", "\ufeff", "`", "```", "```\n", "```python\n", "~~~\n", "<", "<code>", "</code>\n", "&lt;",
-    '"', "'", '"""', "'''\n", "<think>", "</think>", "<think></think>", "`</think>`", "[THINK]", "[THINK][/THINK]",
-    "<|channel|>analysis<|message|>", "<|channel|>final<|message|>", "<|end|>", "</s>", "> ", "> ```\n", "- ```python\n",
-    "{", "{\n", '{"a":', "[\n", "(", "@@\n-a\n+b\n", "<<<<<<< SEARCH\n", "<old_str>", "<old_str_1>a</old_str_1>",
-    "<old_str_1>a</old_str_1>\n<new_str_1>b</new_str_1>\n", "# ...\n", "... same ", "# unchanged\n", "ModelNew ",
-    "class ModelNew: x = y\n```python\n", "assistantfinal", "# Numbers by shape class, written by the judge's sweep.\n",
+    "\n", " ", "\t", "\r", "\ufeff", "`", "```", "```\n", "```python\n", "~~~\n", "<", "<code>",
+    "</code>\n", "&lt;", "\"", "'", "\"\"\"", "'''\n", "<think>", "</think>", "<think></think>",
+    "`</think>`", "[THINK]", "[THINK][/THINK]", "<|channel|>analysis<|message|>",
+    "<|channel|>final<|message|>", "<|end|>", "</s>", "> ", "> ```\n", "- ```python\n", "{", "{\n",
+    "{\"a\":", "[\n", "(", "@@\n-a\n+b\n", "<<<<<<< SEARCH\n", "<old_str>", "<old_str_1>a</old_str_1>",
+    "<old_str_1>a</old_str_1>\n<new_str_1>b</new_str_1>\n", "# ...\n", "... same ", "# unchanged\n",
+    "ModelNew ", "class ModelNew: x = y\n```python\n", "assistantfinal",
+    "# Numbers by shape class, written by the judge's sweep.\n",
 ]  # fmt: skip
 BEFORE = ["", "analysis class ModelNew:\n", "```python\nclass ModelNew:\n    x = 1\n"]
 
@@ -73,7 +75,9 @@ def is_quadratic(work: Callable[[str], None], piece: str, before: str) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("work", [read_in_default, read_in_paper, use_as_source], ids=lambda work: work.__name__)
+@pytest.mark.parametrize(
+    "work", [read_in_default, read_in_paper, use_as_source], ids=lambda work: work.__name__
+)
 @pytest.mark.parametrize("before", BEFORE, ids=["nothing", "class", "fence"])
 def test_twice_the_text_takes_twice_as_long(work: Callable[[str], None], before: str) -> None:
     assert [piece for piece in PIECES if is_quadratic(work, piece, before)] == []

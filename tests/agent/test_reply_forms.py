@@ -19,7 +19,9 @@ from tests.run.parts import StubJudge
 OPTIONS = AgentOptions(
     layout="shared",
     repair_attempts=2,
-    repaired=frozenset({RepairReason.EDIT, RepairReason.FORMAT, RepairReason.UNCHANGED, RepairReason.DUPLICATE}),
+    repaired=frozenset(
+        {RepairReason.EDIT, RepairReason.FORMAT, RepairReason.UNCHANGED, RepairReason.DUPLICATE}
+    ),
 )
 BEFORE = {"small repair": [MISSING_EDIT], "large repair": [fenced(BROKEN)]}
 

@@ -1,7 +1,7 @@
 """Separate the answer in a model's reply from its reasoning and from what follows its turn.
 
-Some servers leave reasoning in the reply, in the marks of the model's family. A mark inside code (in a string or a
-comment) or in a code span of prose is text.
+Some servers leave reasoning in the reply, in the marks of the model's family. A mark inside code (in a string
+or a comment) or in a code span of prose is text.
 """
 
 from __future__ import annotations
@@ -13,13 +13,15 @@ from collections.abc import Iterator, Sequence
 from adaexplore.core.replies.fences import Block, fenced_blocks, parses, unquoted
 
 _TAGS = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad)"
+_HEADER = r"[^<>\n]{0,80}(?:<\|constrain\|>[^<>\n]{0,40})?<\|message\|>"
 _MARK = re.compile(
-    rf"(?P<opening><{_TAGS}(?:[ \t][^<>\n]{{0,80}})?>|\[THINK\]|◁think▷|<\|(?:begin_of_thought|START_THINKING)\|>)"
+    rf"(?P<opening><{_TAGS}(?:[ \t][^<>\n]{{0,80}})?>|\[THINK\]|◁think▷"
+    r"|<\|(?:begin_of_thought|START_THINKING)\|>)"
     rf"|(?P<closing></{_TAGS}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>)"
     r'|(?P<details><details[ \t][^<>\n]{0,80}type="reasoning"[^<>\n]{0,80}>)'
     r"|(?P<details_end></details>)"
-    r"|(?P<channel><\|channel\|>[ \t]*(?:analysis|commentary)[^<>\n]{0,80}(?:<\|constrain\|>[^<>\n]{0,40})?<\|message\|>)"
-    r"|(?P<final><\|channel\|>[ \t]*final[^<>\n]{0,80}(?:<\|constrain\|>[^<>\n]{0,40})?<\|message\|>|assistantfinal)"
+    rf"|(?P<channel><\|channel\|>[ \t]*(?:analysis|commentary){_HEADER})"
+    rf"|(?P<final><\|channel\|>[ \t]*final{_HEADER}|assistantfinal)"
     r"|(?P<end><\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call|END_RESPONSE)\|>|</s>|<end_of_turn>"
     r"|<eos>|<｜end▁of▁sentence｜>)",
     re.IGNORECASE,
@@ -36,8 +38,8 @@ def answer_in(reply: str) -> str:
     Line ends become ``\n``; byte order marks go, and quotation marks before lines of code.
 
     A closing mark without an opening one ends reasoning that began with the reply, because prompts of some
-    models end with the opening one. Reasoning without an end holds no answer, unless a fenced block is the last
-    thing in it.
+    models end with the opening one. Reasoning without an end holds no answer, unless a fenced block is the
+    last thing in it.
     """
     text = reply.replace("\ufeff", "").replace("\r\n", "\n").replace("\r", "\n")
     return unquoted(text if _MARK.search(text) is None else _outside_reasoning(text))

@@ -11,6 +11,7 @@ from itertools import count
 from adaexplore.core.text.edits import Edit, EditError, apply_edits, parse_edits
 
 _PLAIN_TAG = re.compile(r"<(/?)(old|new)_str>")
+_BETWEEN = re.compile(r"(</old_str(_\d{1,6}|)>)[^<>]{0,200}(<new_str\2>)")
 _TAGS = re.compile(r"<old_str(?:_\d{1,6})?>|</new_str(?:_\d{1,6})?>")
 _HEADER = ("--- ", "+++ ", "diff --git ", "index ", "new file mode ")
 _SIDES = (" ", "+", "-", "\\")
@@ -33,7 +34,7 @@ class Edits:
 
 
 def edits_in(answer: str) -> Edits | None:
-    """Return the edits of ``answer``: in tags, in search-and-replace marks, or in a unified diff; else None."""
+    """Return the edits of ``answer``: tags, search-and-replace marks, or a unified diff; None without any."""
     return _in_tags(answer) or _in_lines(answer)
 
 
@@ -68,7 +69,8 @@ def _alike(one: Edit, other: Edit) -> bool:
 
 
 def _in_tags(answer: str) -> Edits | None:
-    edits = parse_edits(answer)
+    tagged = _BETWEEN.sub(r"\1\n\3", answer)
+    edits = parse_edits(tagged)
     if not edits:
         numbers = {"old": count(1), "new": count(1)}
         latest = {"old": 0, "new": 0}
@@ -79,7 +81,7 @@ def _in_tags(answer: str) -> Edits | None:
                 latest[side] = next(numbers[side])
             return f"<{slash}{side}_str_{latest[side]}>"
 
-        edits = parse_edits(_PLAIN_TAG.sub(numbered, answer)) if _PLAIN_TAG.search(answer) else ()
+        edits = parse_edits(_PLAIN_TAG.sub(numbered, tagged)) if _PLAIN_TAG.search(tagged) else ()
     if not edits:
         return None
     tags = [*_TAGS.finditer(answer)]

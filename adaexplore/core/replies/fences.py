@@ -1,7 +1,7 @@
 """Find the fenced blocks of a reply, also of one that breaks the rules of Markdown.
 
-Models write code at the margin inside list items, open fences after text, forget to close them, or end them right
-after code. So this reads lines by their fences only, in time linear in the length of the text.
+Models write code at the margin inside list items, open fences after text, forget to close them, or end them
+right after code. So this reads lines by their fences only, in time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -23,9 +23,12 @@ _KNOWN_INFO = re.compile(
     rf"[ \t]*+(?:\{{?[ \t]*+\.?(?:{_LANGUAGES})(?![\w+])|[\w/-]{{1,80}}\.\w{{1,5}}\b)", re.IGNORECASE
 )
 _CODE_AFTER_INFO = re.compile(
-    r"[ \t]*+(?:python\d*|py|triton)?[ \t]*+(?=import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|class[ \t]+\w|def[ \t]+\w|@\w)"
+    r"[ \t]*+(?:python\d*|py|triton)?[ \t]*+"
+    r"(?=import[ \t]+\w|from[ \t]+[\w.]+[ \t]+import\b|class[ \t]+\w|def[ \t]+\w|@\w)"
 )
 _TICKS = re.compile(r"(?P<ticks>`{3,}+|~{3,}+)(?P<rest>[^\n]*+)")
+_MOST_INDENTED = 3
+"""A closing fence may be indented this much deeper than the opening one."""
 _QUOTES = re.compile(r'"{3}|\'{3}')
 _QUOTED_RUN = re.compile(r"^[ \t]{0,3}>[^\n]*+(?:\n[ \t]{0,3}>[^\n]*+|\n[ \t]*+(?=\n))*+", re.MULTILINE)
 _QUOTE_MARK = re.compile(r"^[ \t]{0,3}>[ \t]?", re.MULTILINE)
@@ -59,7 +62,10 @@ class _Opening:
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """Return the fenced blocks of ``text`` in order; an unclosed one ends at the next fence, or with the text."""
+    """Return the fenced blocks of ``text`` in order.
+
+    A block without an end extends to the next fence that opens a block, or to the end of the text.
+    """
     fences = list(_TICKS.finditer(text))
     blocks, rest = _read(text, fences, docstrings=True)
     if rest is not None:  # three quotes that are no docstring's: an end was overlooked
@@ -80,13 +86,23 @@ def unquoted(text: str) -> str:
 
 def parses(text: str) -> bool:
     """Return whether ``text`` is Python; False for a very long one."""
+    return error_line(text) is None
+
+
+def error_line(text: str) -> int | None:
+    """Return the line of the first error in ``text`` as Python; None if it parses.
+
+    The line is 1 if it is unknown, and for a very long text.
+    """
     if len(text) > MOST_PARSED_CHARS:
-        return False
+        return 1
     try:
         parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 1
+    return None
 
 
 def _read(text: str, fences: Sequence[re.Match[str]], *, docstrings: bool) -> tuple[list[Block], int | None]:
@@ -109,7 +125,7 @@ def _read(text: str, fences: Sequence[re.Match[str]], *, docstrings: bool) -> tu
         if docstrings and quotes % 2:
             overlooked = overlooked or fence
             continue
-        deeper = not before.strip() and len(before) > opened.column
+        deeper = not before.strip() and len(before) > opened.column + _MOST_INDENTED
         if not fence["rest"].strip() and not deeper:
             blocks.append(_block(text, opened, fence.start(), fence.end()))
             opened = None

@@ -8,23 +8,27 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from adaexplore.core.replies.sources import Source, sources_in
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.text.syntax import bound_names, parse, statements
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
-_AS_BEFORE = r"(?:same as (?:before|above)|as (?:before|above)|unchanged|omitted|(?:the|stays|remains?) same)"
-_LEFT_OUT = re.compile(
-    # "# ... kernel as before ...", "... existing code ..."
-    rf"^[ \t]*+(?:#[ \t]*+)?[\[(]?(?:\.\.\.|…)[ \t]*+[\[(]?[^\n]{{0,80}}?\b"
-    rf"(?:{_AS_BEFORE}|(?:existing|previous|remaining|other|rest|same|here)\b)"
-    # "# the rest is unchanged" with nothing below it
-    rf"|^[ \t]*+#[^\n#]{{0,80}}?\b(?:{_AS_BEFORE}|existing code|rest of the \w+)[^\w\n]{{0,20}}$"
+_AS_BEFORE = r"(?:(?:same )?as (?:before|above)|unchanged|omitted|existing code|rest of the \w+)"
+_DOTS = r"(?:\.\.\.|…)"
+_LEFT_OUT = re.compile(  # "# ... kernel as before ...", "... existing code ...", "# ... other kernels ..."
+    rf"^[ \t]*+(?:#[ \t]*+)?[\[(]?{_DOTS}[^\n]{{0,80}}?\b"
+    rf"(?:{_AS_BEFORE}\b|(?:same|previous|remaining|other|code|here)\b[^\n]{{0,40}}?{_DOTS})",
+    re.IGNORECASE | re.MULTILINE,
+)
+_REMARK = re.compile(  # "# the rest is unchanged" with nothing below it
+    rf"^[ \t]*+#[^\n#]{{0,80}}?\b(?:{_AS_BEFORE}|(?:stays?|remains?) the same)[^\w\n]{{0,20}}$"
     r"(?=\n[ \t]*(?:\n|@|def |class )|\n?\Z)",
     re.IGNORECASE | re.MULTILINE,
 )
 _FUTURE = re.compile(r"^from __future__ import [^\n]*\n?", re.MULTILINE)
+_REMARKS = 20
 _KNOWN_PACKAGES = ("torch", "triton", "numpy")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -81,9 +85,17 @@ class _Part:
 
     @property
     def left_out(self) -> bool:
-        if _LEFT_OUT.search(self.text):
+        if _LEFT_OUT.search(self.text) or self._has_remark():
             return True
         return self.tree is not None and any(_is_hollow_kernel(node) for node in self.tree.body)
+
+    def _has_remark(self) -> bool:
+        """Return whether a comment outside functions says that something is as before."""
+        remarks = islice(_REMARK.finditer(self.text), _REMARKS)
+        places = [self.text.count("\n", 0, remark.start()) + 1 for remark in remarks]
+        nodes = ast.walk(self.tree) if places and self.tree else ()
+        inside = [(node.lineno, node.end_lineno or 0) for node in nodes if isinstance(node, _Function)]
+        return any(not any(first <= place <= last for first, last in inside) for place in places)
 
     @property
     def broken(self) -> bool:
@@ -92,18 +104,18 @@ class _Part:
         return self.tree is None and not self.left_out and bool(re.search(pattern, self.text, re.MULTILINE))
 
 
-def program_in(answer: str, name: str = "ModelNew") -> Program | None:
+def program_in(answer: str, name: str = "ModelNew", base: str = "") -> Program | None:
     """Return the last complete program of ``answer`` that defines the class ``name``; None without one.
 
-    A program is complete if it parses and leaves nothing out. If it lacks definitions that another source of the answer
-    has, both are put together. If none is complete, the last one that defines the class but does not parse
-    is returned, so that its error can be reported.
+    A program is complete if it parses and leaves nothing out. If it lacks definitions that another source of
+    the answer has, or ``base``, both are put together. If none is complete, the last one that defines the
+    class but does not parse is returned, so that its error can be reported.
     """
-    parts = [_Part(source, name) for source in sources_in(answer, name)]
-    for place in range(len(parts) - 1, -1, -1):
+    parts = [_Part(source, name) for source in (Source(base, 0), *sources_in(answer, name))]
+    for place in range(len(parts) - 1, 0, -1):
         if parts[place].complete:
             return Program(_joined(parts, place, name), parts[place].end)
-    broken = next((part for part in reversed(parts) if part.broken), None)
+    broken = next((part for part in reversed(parts[1:]) if part.broken), None)
     return None if broken is None else Program(broken.text, broken.end)
 
 
@@ -133,11 +145,22 @@ def _joined(parts: Sequence[_Part], place: int, name: str) -> str:
     lines = dict.fromkeys(_lacking_imports(parts[:place], whole))
     if len(whole) == 1 and not lines:
         return last.text
-    texts = [part.text for part in whole]
+    later = frozenset(last.names)
+    texts = [_without_definitions(part, later) for part in whole[:-1]] + [last.text]
     futures = dict.fromkeys(line.strip() for text in texts for line in _FUTURE.findall(text))
     head = "\n".join((*futures, *lines))
     texts = [_FUTURE.sub("", text).strip("\n") for text in texts]
     return "\n\n\n".join([head, *texts] if head else texts) + "\n"
+
+
+def _without_definitions(part: _Part, names: frozenset[str]) -> str:
+    """Return the text of a part without its functions and classes of these names."""
+    lines = part.text.split("\n")
+    for node in reversed(part.tree.body if part.tree else ()):
+        if isinstance(node, ast.ClassDef | _Function) and node.name in names:
+            first = min(each.lineno for each in (node, *node.decorator_list)) - 1
+            del lines[first : node.end_lineno or node.lineno]
+    return "\n".join(lines)
 
 
 def _lacking_imports(earlier: Sequence[_Part], whole: Sequence[_Part]) -> Iterator[str]:

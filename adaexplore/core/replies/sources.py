@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from adaexplore.core.replies.fences import Block, fenced_blocks, parses
+from adaexplore.core.replies.fences import Block, error_line, fenced_blocks, parses
 
 _ELEMENT = re.compile(
-    r"^[ \t]{0,8}(?:<[A-Za-z/][^<>\n]{0,200}>|<!\[CDATA\[)++|(?:\]\]>|</[A-Za-z][\w:.=-]{0,40}>)++[ \t]*$", re.MULTILINE
+    r"^[ \t]{0,8}(?:<[A-Za-z/][^<>\n]{0,200}>|<!\[CDATA\[)++|(?:\]\]>|</[A-Za-z][\w:.=-]{0,40}>)++[ \t]*$",
+    re.MULTILINE,
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|#\d{1,4}|#x[0-9a-f]{1,4});", re.IGNORECASE)
 _STATEMENT = re.compile(
@@ -71,8 +72,9 @@ def _in_block(block: Block, name: str, depth: int) -> Iterator[Source]:
     """Return the content of a block, or what is inside it if it is no program itself."""
     text = block.text
     inner = list(_from_json(text, name, depth)) if text.lstrip()[:1] in ("{", "[") else []
-    if not inner and ("```" in text or "~~~" in text) and not parses(text):
-        inner = list(_sources(text, name, depth + 1))
+    if not inner and name in text and not parses(text):
+        fenced = "```" in text or "~~~" in text
+        inner = list(_sources(text, name, depth + 1) if fenced else _bare(text, name, depth))
     yield from inner or [Source(_added_file(text) or text, 0)]
 
 
@@ -90,7 +92,7 @@ def _from_json(text: str, name: str, depth: int) -> Iterator[Source]:
         except (ValueError, RecursionError):
             continue
         for string in _strings(value):
-            if "\n" in string:
+            if "\n" in string or name in string:
                 yield from (Source(each.text, end) for each in _sources(string, name, depth + 1))
 
 
@@ -108,17 +110,18 @@ def _bare(text: str, name: str, depth: int) -> Iterator[Source]:
     """Yield the sources between fences: lines of code, as far as their first words say."""
     if name not in text:
         return
-    found = list(_from_json(text, name, depth))
-    if found:
-        yield from found
-        return
     plain = _ELEMENT.sub("", text)
+    found = list(_from_json(plain, name, depth))
+    if found:
+        yield from (Source(each.text, len(text)) for each in found)
+        return
     if "<" not in plain and _ENTITY.search(plain):
         plain = html.unescape(plain)
     for part in _code_lines(plain):
         if name in part:
-            added = _added_file(part)
-            yield Source(added or part, len(text))
+            yield Source(_added_file(part) or _trimmed(part), len(text))
+        elif part.strip():
+            yield Source(part, len(text))
 
 
 def _code_lines(text: str) -> Iterator[str]:
@@ -145,6 +148,19 @@ def _code_lines(text: str) -> Iterator[str]:
                 quotes = 0
         in_string ^= quotes % 2 == 1
     yield _run(run)
+
+
+def _trimmed(code: str) -> str:
+    """Return ``code`` without the statements from its first error on, if what is left parses."""
+    error = error_line(code)
+    if error is None:
+        return code
+    lines = code.split("\n")
+    start = min(error, len(lines)) - 1
+    while start > 0 and lines[start][:1] in ("", " ", "\t", "#", ")", "]", "}"):
+        start -= 1
+    before = "\n".join(lines[:start]) + "\n"
+    return before if parses(before) else code
 
 
 def _run(lines: list[str]) -> str:

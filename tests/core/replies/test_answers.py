@@ -7,13 +7,21 @@ CODE = "```python\nx = 1\n```\n"
 
 @pytest.mark.parametrize(
     "reasoning",
-    ["<think>a</think>", "a\n</think>\n\n", "[THINK]a[/THINK]", "<thinking>a</think>", "<think>a <think>b</think></think>"],
+    [
+        "<think>a</think>",
+        "a\n</think>\n\n",
+        "[THINK]a[/THINK]",
+        "<thinking>a</think>",
+        "<think>a <think>b</think></think>",
+    ],
 )
 def test_answer_follows_the_end_of_the_reasoning(reasoning: str) -> None:
     assert answer_in(f"{reasoning}x = 1\n") == "x = 1\n"
 
 
-@pytest.mark.parametrize("reply", ["", " x = 1\n", "a `<think>` tag\n", "the assistantfinal word", "x = '</think>'\n"])
+@pytest.mark.parametrize(
+    "reply", ["", " x = 1\n", "a `<think>` tag\n", "the assistantfinal word", "x = '</think>'\n"]
+)
 def test_reply_without_reasoning_is_whole(reply: str) -> None:
     assert answer_in(reply) == reply
 
