@@ -93,7 +93,7 @@ def read_task(
         hidden = path.with_suffix(".hidden.py")
         beside = _read_module(hidden, "hidden workloads", hidden_problem) if hidden.is_file() else None
         if judge_packages is not None:
-            reference = inlined(path, reference, beside, judge_packages)
+            reference = inlined(path, reference, beside, direction, judge_packages)
     except TaskError as error:
         raise TaskError(f"task {level}_{problem_id}: {error}") from error
     return Task(level, problem_id, path.stem, reference, dtype, path, beside, direction)

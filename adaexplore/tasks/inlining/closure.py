@@ -265,7 +265,8 @@ class _Closure:
         for name, target in self._aliases.items():
             if target not in names and name not in owners and (name == target.name or name not in inner):
                 owners[name], names[target] = target, name
-        for each in (*self._imports, *self._needed):
+        wanted: list[PlainImport | Definition] = [*self._imports, *self._needed]
+        for each in wanted:
             if each in names:
                 continue
             owner = each.value() if isinstance(each, PlainImport) else each

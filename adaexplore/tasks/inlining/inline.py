@@ -18,6 +18,7 @@ from typing import Any
 
 from adaexplore.core.errors import TaskError
 from adaexplore.core.text.syntax import parse
+from adaexplore.core.wire import Direction
 from adaexplore.tasks.inlining.modules import PLAIN, top_level
 from adaexplore.tasks.module_check import REQUIRED_NAMES, WORKLOADS
 
@@ -29,7 +30,9 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTH", re.IGNORECASE)
 _ROOT = Path(__file__).resolve().parents[3]
 
 
-def inlined(path: Path, source: str, hidden: str | None, judge_packages: JudgePackages) -> str:
+def inlined(
+    path: Path, source: str, hidden: str | None, direction: Direction, judge_packages: JudgePackages
+) -> str:
     """Return a problem's text with the source of what it imports from packages; most texts are unchanged.
 
     The inlined module was run and equals the original. A package whose source is too large, or cannot be
@@ -39,6 +42,7 @@ def inlined(path: Path, source: str, hidden: str | None, judge_packages: JudgePa
         path: the problem file; its folder is searched for modules too.
         source: its text.
         hidden: the text of its hidden workloads, which may use all names of the problem.
+        direction: decides whether gradients are compared too.
         judge_packages: asked only if a package may have to stay an import.
 
     Raises:
@@ -54,7 +58,7 @@ def inlined(path: Path, source: str, hidden: str | None, judge_packages: JudgePa
         )
     stay: set[str] = set()
     while packages - stay:
-        answer = _ask_worker(path, source, hidden, stay)
+        answer = _ask_worker(path, source, hidden, direction, stay)
         if "text" in answer:
             return str(answer["text"])
         could_stay = [each for each in answer.get("packages", sorted(packages)) if each not in stay]
@@ -83,11 +87,19 @@ def _imported(tree: ast.Module) -> Iterator[str]:
             yield "" if node.level else node.module or ""
 
 
-def _ask_worker(path: Path, source: str, hidden: str | None, stay: Collection[str]) -> dict[str, Any]:
+def _ask_worker(
+    path: Path, source: str, hidden: str | None, direction: Direction, stay: Collection[str]
+) -> dict[str, Any]:
     """Return the worker's answer; see :func:`adaexplore.tasks.inlining.worker.main`."""
     used = {node.id for node in ast.walk(parse(hidden or "")) if isinstance(node, ast.Name)}
     wanted = [*REQUIRED_NAMES, WORKLOADS, "TOLERANCE", *sorted(used)]
-    request = {"path": str(path.resolve()), "source": source, "stay": sorted(stay), "wanted": wanted}
+    request = {
+        "path": str(path.resolve()),
+        "source": source,
+        "stay": sorted(stay),
+        "wanted": wanted,
+        "direction": direction,
+    }
     with tempfile.TemporaryDirectory(prefix="adaexplore-inline-") as folder:
         asked, answered, log = (Path(folder, name) for name in ("request.json", "answer.json", "log"))
         asked.write_text(json.dumps(request))

@@ -137,11 +137,21 @@ class SourceModule:
 class Modules:
     """The modules of a process whose source is inlined, found by name.
 
-    ``root`` is the name of the problem's module; packages in ``stay`` stay imports.
+    ``root`` is the name of the problem's module; packages in ``stay`` stay imports; ``called`` are file and
+    first line of the functions that the problem called; ``lean`` modules leave out all others.
     """
 
-    def __init__(self, root: str, stay: Set[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        root: str,
+        stay: Set[str] = frozenset(),
+        called: Set[tuple[str, int]] = frozenset(),
+        *,
+        lean: bool = False,
+    ) -> None:
+        self.lean = lean
         self.root = root
+        self._called = called
         self._plain = PLAIN | stay
         self._known: dict[str, SourceModule | None] = {}
 
@@ -152,6 +162,11 @@ class Modules:
         """Return the packages whose modules were read."""
         read = (name for name, source in self._known.items() if source is not None and name != self.root)
         return [*dict.fromkeys(map(top_level, read))]
+
+    def ran(self, source: SourceModule, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+        """Return whether the problem called a function."""
+        first = min([function.lineno, *(each.lineno for each in function.decorator_list)])
+        return (str(source.namespace.get("__file__")), first) in self._called
 
     def source(self, name: str) -> SourceModule | None:
         """Return a module that is imported; None if it is not, or has no Python source."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar, cast
 
@@ -38,6 +39,7 @@ class _Scope(dict[str, Target | None]):
 class Rewriter(ast.NodeTransformer):
     """Replace what a statement of ``source`` uses; imports of inlined packages and docstrings go.
 
+    A function that the problem did not call is left out if it cannot be inlined, or if modules are lean.
     Annotations of arguments and locals that name inlined definitions go too: they only describe.
     """
 
@@ -46,6 +48,7 @@ class Rewriter(ast.NodeTransformer):
         self._source = source
         self._name = name
         self._scopes: list[_Scope] = []
+        self._is_trial = False
 
     def rewrite(self, node: ast.stmt) -> ast.stmt | None:
         """Return the rewritten statement; the given one is changed. None if nothing is left."""
@@ -107,6 +110,11 @@ class Rewriter(ast.NodeTransformer):
         return self._function(node)
 
     def _function(self, node: _Function) -> ast.stmt:
+        if not self._is_trial and self._is_left_out(node):
+            node.body = [*ast.parse("raise NotImplementedError").body]
+            node.decorator_list = []
+            node.args.defaults = [ast.Constant(None) for _ in node.args.defaults]
+            node.args.kw_defaults = [each and ast.Constant(None) for each in node.args.kw_defaults]
         node.decorator_list = [self.visit(each) for each in node.decorator_list]
         self._own_name(node)
         node.returns = self._described(node.returns)
@@ -114,6 +122,21 @@ class Rewriter(ast.NodeTransformer):
         self._bind(scope, node.body)
         node.body = self._body(node.body, scope)
         return node
+
+    def _is_left_out(self, node: _Function) -> bool:
+        if not self._inlined or self._modules.ran(self._source, node):
+            return False
+        return self._modules.lean or self._is_refused(node)
+
+    def _is_refused(self, node: _Function) -> bool:
+        trial = Rewriter(self._modules, self._source, lambda target: target.name)
+        trial._scopes = [*self._scopes]
+        trial._is_trial = True
+        try:
+            trial.visit(copy.deepcopy(node))
+        except Refused:
+            return True
+        return False
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         scope = self._arguments(node.args)
@@ -125,7 +148,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.stmt:
         for part in (node.decorator_list, node.bases, node.keywords):
-            part[:] = [self.visit(each) for each in part]  # type: ignore[attr-defined]
+            part[:] = [self.visit(each) for each in part]
         self._own_name(node)
         scope = _Scope(of_class=True)
         node.body = self._body(node.body, scope)

@@ -14,7 +14,7 @@ import sys
 import traceback
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.machinery import ModuleSpec
+from importlib.abc import Loader
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ Results = list[tuple[str, object]]
 
 def main(request_path: Path, answer_path: Path) -> None:
     """Write the answer: ``text``, or ``error`` with the packages that could stay imports instead."""
+    sys.path.append(sys.path.pop(0))  # the working directory
     request = json.loads(request_path.read_text())
     results = answer_path.with_suffix(".pt")
     torch.manual_seed(SEED)
@@ -45,9 +46,11 @@ def main(request_path: Path, answer_path: Path) -> None:
     if "text" not in answer:
         return
     if request["stay"]:
-        sys.path[:0] = [str(_folder(Path(request["path"]))[0])]
+        _search(Path(request["path"]))
     try:
-        error = _difference(answer["text"], set(answer["packages"]), torch.load(results, weights_only=True))
+        expected = torch.load(results, weights_only=True)
+        packages = set(answer["packages"])
+        error = _difference(answer["text"], packages, expected, request["direction"])
     except BaseException as reason:  # noqa: BLE001 - the inlined text runs here
         error = f"its inlined source fails: {_described(reason)}"
     if error is not None:
@@ -68,11 +71,17 @@ def _original(request: Mapping[str, Any], answer_path: Path, results: Path) -> N
     """Run and inline the problem with its packages."""
     answer: dict[str, Any]
     try:
+        called: set[tuple[str, int]] = set()
+        sys.setprofile(lambda frame, *_: called.add((frame.f_code.co_filename, frame.f_code.co_firstlineno)))
         module = _load(Path(request["path"]), request["source"])
-        found = run_problem(module)
+        found = run_problem(module, request["direction"])
+        sys.setprofile(None)
         torch.save(found, results)
-        modules = Modules(module.__name__, frozenset(request["stay"]))
-        inlined = inline(modules, request["wanted"])
+        for lean in (False, True):
+            modules = Modules(module.__name__, frozenset(request["stay"]), called, lean=lean)
+            inlined = inline(modules, request["wanted"])
+            if inlined.size <= LIMIT_BYTES:
+                break
         packages = dict.fromkeys([*inlined.packages(), *modules.packages()])
         answer = {"text": inlined.text, "packages": [*packages]}
         if inlined.size > LIMIT_BYTES:
@@ -97,8 +106,7 @@ def _original(request: Mapping[str, Any], answer_path: Path, results: Path) -> N
 
 def _load(path: Path, source: str) -> types.ModuleType:
     """Run the problem file as a module, within its package if its folder is one."""
-    folder, name = _folder(path)
-    sys.path[:0] = [str(folder)]
+    name = _search(path)
     spec = importlib.util.spec_from_loader(name, _Text(source), origin=str(path))
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
@@ -110,27 +118,23 @@ def _load(path: Path, source: str) -> types.ModuleType:
     return module
 
 
-def _folder(path: Path) -> tuple[Path, str]:
-    """Return the folder to search for modules, and the problem's module name there."""
+def _search(path: Path) -> str:
+    """Let imports find what lies beside the problem file; return the problem's module name."""
     folder, name = path.parent, path.stem if path.stem.isidentifier() else "problem"
-    if not (folder / "__init__.py").is_file():
-        return folder, "problem_" + name  # hides no package of that name
+    inside = (folder / "__init__.py").is_file()
     while (folder / "__init__.py").is_file():
         name, folder = f"{folder.name}.{name}", folder.parent
-    return folder, name
+    other = None if inside else importlib.util.find_spec(name)
+    hides = other is not None and other.origin != str(path)  # a package of the file's name
+    sys.path.insert(len(sys.path) if hides else 0, str(folder))
+    return name if inside else f"problem_{name}"
 
 
-class _Text:
+class _Text(Loader):
     """A loader that knows the source of one module, which is run elsewhere."""
 
     def __init__(self, source: str) -> None:
         self._source = source
-
-    def create_module(self, spec: ModuleSpec) -> None:
-        return None
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        raise NotImplementedError
 
     def get_source(self, name: str) -> str:
         return self._source
@@ -147,14 +151,14 @@ class _NoPackages:
             raise ModuleNotFoundError(f"No module named '{name}'", name=name)
 
 
-def _difference(text: str, packages: set[str], expected: Results) -> str | None:
+def _difference(text: str, packages: set[str], expected: Results, direction: str) -> str | None:
     """Run the inlined module; return how its results differ, None if they are equal."""
-    sys.meta_path.insert(0, _NoPackages(packages))  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _NoPackages(packages))
     module = types.ModuleType(_REFERENCE)
     module.__file__ = f"<{_REFERENCE}>"
     sys.modules[_REFERENCE] = module
     exec(compile(text, module.__file__, "exec", dont_inherit=True), vars(module))
-    found = run_problem(module)
+    found = run_problem(module, direction)
     if [what for what, _ in found] != [what for what, _ in expected]:
         return "its inlined source gives other weights or outputs than the original"
     for (what, one), (_, other) in zip(found, expected, strict=True):
@@ -168,12 +172,12 @@ def _equal(one: object, other: object) -> bool:
         if one.shape != other.shape or one.dtype != other.dtype:
             return False
         if one.dtype.is_floating_point or one.dtype.is_complex:
-            return torch.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True)
-        return torch.equal(one, other)
-    return one == other or one is other or (one != one and other != other)
+            return bool(torch.allclose(one, other, rtol=1e-5, atol=1e-7, equal_nan=True))
+        return bool(torch.equal(one, other))
+    return bool(one == other or one is other or (one != one and other != other))
 
 
-def run_problem(module: Any) -> Results:
+def run_problem(module: Any, direction: str) -> Results:
     """Construct and call a problem's model with fixed seeds; return inputs, weights and outputs."""
     _seed(0)
     init = module.get_init_inputs()
@@ -189,9 +193,14 @@ def run_problem(module: Any) -> Results:
     inputs = draw()
     results += _leaves("the input ", inputs)
     _seed(3)
-    with torch.no_grad():
+    with torch.set_grad_enabled(direction != "forward"):
         outputs = _first_that_works(model, _readings(inputs))
     results += _leaves("the output ", outputs)
+    if direction != "forward":
+        sum(
+            each.sum() for _, each in _leaves("", outputs) if getattr(each, "requires_grad", False)
+        ).backward()
+        results += [(f"the gradient of {name}", value.grad) for name, value in model.named_parameters()]
     results += _leaves("the state after a call ", getattr(model, "state_dict", dict)())
     return [
         (what, value.detach().clone() if isinstance(value, torch.Tensor) else value)
