@@ -14,8 +14,8 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from adaexplore.cli.options import add_config, add_short, configuration
 from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
-from adaexplore.core.errors import StorageError, UsageError
-from adaexplore.core.files.atomic import write_json
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files.atomic import cannot_write, write_json
 from adaexplore.judge_client.access import open_judge
 from adaexplore.report.text import count_of
 from adaexplore.run.build import open_model_within_budget
@@ -151,7 +151,7 @@ def _log(folder: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot use {folder}: {error.strerror}; choose another --out") from error
+        raise cannot_write(path, error, "choose another --out") from error
     return path
 
 

@@ -40,7 +40,9 @@ def refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> Non
     for key in _LASTING:
         if key in begun and begun[key] != getattr(config, key) and records.tasks():
             shown = dump_mapping({key: begun[key]}).strip()
-            raise ConfigError(f"{records.folder} was started with {shown}; {otherwise}")
+            preset = begun.get("preset", config.preset)
+            or_else = "" if preset == config.preset else f", or add --preset {preset}"
+            raise ConfigError(f"{records.folder} was started with {shown}; {otherwise}{or_else}")
 
 
 def refuse_other_origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> None:
