@@ -477,10 +477,9 @@ class Reference:
             model.forward = made
             return model
         if not isinstance(made, torch.nn.Module):
-            function = (
-                "" if isinstance(self._module.Model, type) else "; for a function remove get_init_inputs"
-            )
-            raise ReferenceFailed(f"Model is no torch.nn.Module{function}")
+            is_class = isinstance(self._module.Model, type)
+            advice = "" if is_class else "; if it is the computation itself, remove get_init_inputs"
+            raise ReferenceFailed(f"Model is no torch.nn.Module{advice}")
         return made
 
     def _put(self, values: dict[str, torch.Tensor]) -> None:
