@@ -28,10 +28,10 @@ def module_problem(source: str) -> str | None:
         optional.add("get_init_inputs")
     missing = [name for name in REQUIRED_NAMES if name not in defined and name not in optional]
     if missing:
-        if missing == ["Model"] and (name := _only_model(defined)) is not None:
-            return f"line {defined[name].lineno}: does not define Model; add the line 'Model = {name}'"
         others = [name for name in defined if name not in REQUIRED_NAMES]
         near = [close for name in missing for close in difflib.get_close_matches(name, others, 1)]
+        if missing == ["Model"] and not near and (name := _only_model(defined)) is not None:
+            return f"line {defined[name].lineno}: does not define Model; add the line 'Model = {name}'"
         line, hint = (
             (defined[near[0]].lineno, f" (did you mean {near[0]} of this line?)") if near else (1, "")
         )

@@ -27,7 +27,7 @@ FILES = {
     "latin-1": (GOOD.encode() + b"# caf\xe9\n", 4, "is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), 1, "save it as UTF-8"),
     "a kernel": (GOOD.replace("Model", "ModelNew").encode(), 1, "(did you mean ModelNew of this line?)"),
-    "no model": (GOOD.replace("Model", "Other").encode(), 1, "does not define Model; a problem defines"),
+    "no model": (GOOD.replace("Model", "Other").encode(), 1, "add the line 'Model = Other'"),
     "no inputs": (GOOD.replace("get_inputs", "inputs").encode(), 2, "define get_inputs (did you mean"),
     "no init inputs": (GOOD.replace("get_init_inputs", "more").encode(), 1, "define get_init_inputs;"),
     "inputs with arguments": (GOOD.replace("get_inputs()", "get_inputs(n)").encode(), 2, "without arguments"),
