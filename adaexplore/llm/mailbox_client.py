@@ -10,6 +10,7 @@ from pathlib import Path
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
 from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 
@@ -86,6 +87,6 @@ def _name(request: ModelRequest) -> str:
 def _text(answer: Path) -> str:
     """Return the answer; "" if there is none yet."""
     try:
-        return answer.read_bytes().decode("utf-8", "replace")
+        return regular_bytes(answer).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""

@@ -65,6 +65,14 @@ def _only_model(defined: Mapping[str, ast.stmt]) -> str | None:
     return None
 
 
+def may_be_problem(source: str) -> bool:
+    """Return False for a module that is meant for something else, such as a kernel."""
+    defined = _defined(source)
+    if isinstance(defined, str) or "Model" in defined:
+        return True
+    return "ModelNew" not in defined and not {"get_inputs", WORKLOADS}.isdisjoint(defined)
+
+
 def hidden_problem(source: str) -> str | None:
     """Return why ``source`` is not a file of hidden workloads, in one line; None if it is one."""
     defined = _defined(source)

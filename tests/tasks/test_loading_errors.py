@@ -99,7 +99,7 @@ def test_bad_problem_file_is_one_line(
     ("place", "text"),
     [
         ("none.py", "no problem file none.py; check the path"),
-        ("folder.py", "cannot read problem file folder.py: Is a directory; name a file that you may read"),
+        ("folder.py", "no problems in the folder folder.py; a problem file defines Model and get_inputs"),
         ("loop.py", "cannot read problem file loop.py: Too many levels of symbolic links"),
         ("pipe/x.py", "cannot read problem file pipe/x.py: Not a directory"),
     ],
