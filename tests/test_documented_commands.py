@@ -152,6 +152,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "list.txt": "1 1\n",
         "two.txt": "2 17,40\n",
         "my_module.py": REFERENCE,
+        "my_problems/relu.py": REFERENCE,
         "problem.py": REFERENCE,
         "kernel.py": KERNEL,
         "other.py": KERNEL,

@@ -15,6 +15,7 @@ from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files.atomic import locked, write_json
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.task import Task
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.judge_client.access import JudgeAccess, open_judge
@@ -141,7 +142,7 @@ def _read(path: Path, hardware: str) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record: Any = parse_json(path.read_text(encoding="utf-8"))
+        record: Any = parse_json(regular_bytes(path))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); move it away") from error
     levels = record.values() if isinstance(record, dict) else [None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -38,12 +38,13 @@ from adaexplore.run.session import Session, open_session
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.paths import run_directory
-from adaexplore.tasks.sources import load_tasks, task_from_file
+from adaexplore.tasks.sources import load_tasks
 
 logger = logging.getLogger(__name__)
 
+_TASK = "task="
 _CHOOSING = ("test_list_path=", "level=", "problem_id=", "problem_root=", "test_source=")
-"""Overrides that choose tasks."""
+"""Overrides that choose tasks, besides the key ``task``."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,9 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_short(parser, "steps", "out", "model", "offline")
     parser.add_argument(
         "--task",
-        type=Path,
-        metavar="FILE.py",
-        help="run this file, which defines Model, get_inputs and get_init_inputs",
+        action="extend",
+        nargs="+",
+        metavar="PATH",
+        help="run these problem files, or all problems of a folder; a file defines Model, get_inputs and "
+        "get_init_inputs (repeatable; same as the key task)",
     )
     parser.add_argument(
         "--fork",
@@ -74,15 +77,21 @@ def run(args: argparse.Namespace) -> int:
     if (args.fork is None) != (args.at is None):
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
-    config = configuration(args, args.config) if fork is None else _forked(fork, args)
+    chosen = {} if args.task is None else {"task": tuple(args.task)}
+    listed = any(text.startswith(_CHOOSING) for text in args.set)
+    # the file may be of a run with that key
+    unset = [f"{_TASK}null"] if listed and not any(text.startswith(_TASK) for text in args.set) else []
+    if fork is None:
+        config = configuration(args, args.config, *unset, chosen=chosen)
+    else:
+        config = _forked(fork, args, unset, chosen)
     if config.direction != "forward" and config.server_type == "offline":
         raise ConfigError("direction: the offline writer writes no backward passes; use another server_type")
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
-    if args.task is not None:
-        tasks = [task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))]
-    elif fork is None or args.config is not None or any(text.startswith(_CHOOSING) for text in args.set):
-        tasks = load_tasks(config, read_environment(os.environ))
+    listed |= args.task is not None or any(text.startswith(_TASK) for text in args.set)
+    if fork is None or args.config is not None or listed:
+        tasks = load_tasks(config, read_environment(os.environ), judge_packages=judge_packages(config))
     else:
         tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str, config.direction)
         tasks = [task for task in tasks if task.reference]
@@ -126,13 +135,15 @@ def carry_out(
     return code
 
 
-def _forked(fork: Fork, args: argparse.Namespace) -> RunConfig:
+def _forked(
+    fork: Fork, args: argparse.Namespace, unset: Sequence[str], chosen: Mapping[str, object]
+) -> RunConfig:
     """Load the settings of a fork from ``--config`` or the forked run, with a new run directory."""
     if fork.at < 1:
         raise UsageError(f"--at must be at least 1, not {fork.at}")
     RunRecords.existing(fork.run)
     path = args.config or fork.run / CONFIG
-    config = configuration(args, path, "save_path=null", "resume_from=null")
+    config = configuration(args, path, "save_path=null", "resume_from=null", *unset, chosen=chosen)
     if config.save_path is not None and Path(config.save_path).resolve() == fork.run.resolve():
         raise UsageError(f"--fork: {fork.run} cannot be forked into itself; choose another save_path")
     return config

@@ -25,6 +25,7 @@ from adaexplore.offline_writer.tracing.facts import (
     Kind,
     ModuleFacts,
     function,
+    parsed,
     read_module,
 )
 from adaexplore.offline_writer.tracing.graph import (
@@ -90,7 +91,7 @@ def translate(source: str, choices: Choices) -> str:
         forward = function(owner.node, "forward")
         if forward is not None and not any(map(_changes_in_place, ast.walk(forward))):
             forwards[owner.node.name] = _Forward(facts, owner, forward, kernels).rewritten()
-    tree = parse(source)
+    tree = parsed(source)
     for item in tree.body:
         if isinstance(item, ast.ClassDef) and item.name in forwards:
             item.body = [
@@ -108,7 +109,7 @@ def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def renamed(source: str) -> str:
     """Return the module itself under the name ``ModelNew``; PyTorch runs it."""
-    tree = parse(source)
+    tree = parsed(source)
     _rename(tree, "Model", "ModelNew")
     return ast.unparse(tree) + "\n"
 

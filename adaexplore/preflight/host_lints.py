@@ -40,11 +40,13 @@ def model_findings(candidate: Candidate, reference: Candidate | None) -> Iterato
         if "forward" not in names:
             yield finding("no-forward", model.lineno)
     inputs = None if reference is None else init_inputs(reference)
-    count = None if inputs is None else len(inputs)
-    if count is not None and plain:
+    if inputs is not None and plain:
         own = own_methods.get("__init__")
-        what = unfit(own.args, count + 1, ()) if own is not None else None
-        if own is None and count:
+        count = len(inputs.values) + len(inputs.words)
+        what = None
+        if own is not None:
+            what = unfit(own.args, len(inputs.values) + 1, tuple(inputs.words))
+        elif count:
             what = f"takes 0 arguments, and the reference's inputs give {count}"
         if what is not None:
             yield finding("init-arity", (own or model).lineno, what=what)

@@ -43,6 +43,7 @@ from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import resolved_yaml
 from adaexplore.settings.paths import locate
+from adaexplore.settings.yaml_text import dump_mapping
 from adaexplore.tasks.seeds import load_seeds
 
 logger = logging.getLogger(__name__)
@@ -303,9 +304,11 @@ def _same_memory(records: RunRecords, config: RunConfig) -> bool:
 
 def _note_changes(records: RunRecords, config: RunConfig) -> None:
     """Warn if a run continues with another configuration."""
-    before = records.config()
-    now = resolved_yaml(config)
-    if before is None or before == now:
+    before, now = records.settings(), config.model_dump(mode="json")
+    usual = RunConfig().model_dump(mode="json")
+    # a key that an earlier version did not have had the effect of its default
+    changed = [key for key in sorted(now) if before and now[key] != before.get(key, usual[key])]
+    if not changed:
         return
-    changed = sorted(set(now.splitlines()) - set(before.splitlines()))
-    logger.warning("%s was started with other settings; from here on: %s", records.folder, ", ".join(changed))
+    told = (" ".join(dump_mapping({key: now[key]}).split()) for key in changed)
+    logger.warning("%s was started with other settings; from here on: %s", records.folder, ", ".join(told))

@@ -24,6 +24,9 @@ from adaexplore.tasks.test_list import Selection
 KB_ROOT = "datasets/KernelBench"
 SYN_ROOT = "datasets/KernelBench_syn/syn_v1"
 
+MAX_PROBLEM_BYTES = 8 * 2**20
+"""A judge takes no larger requests by default (``MAX_BODY_BYTES``)."""
+
 _LEVEL_FOLDER = re.compile(r"level(\d+)")
 _KB_FILE = re.compile(r"(\d+)_.*(?<!\.hidden)\.py")
 _SYN_FILE = re.compile(r"(\d+)\.py")
@@ -36,11 +39,15 @@ class ProblemFolders:
     root: Path
     levels: Mapping[int, Mapping[int, Path]]
 
-    def selection(self, config: RunConfig) -> Selection:
+    def selections(self, config: RunConfig) -> list[Selection]:
+        origin = "level, problem_id"
+        if config.level is None or config.problem_id is None:
+            levels = self.levels if config.level is None else [config.level]
+            return [Selection(level, None, origin) for level in levels]
         text = str(config.problem_id)
         if not (text.isascii() and text.isdecimal()):
             raise TaskError(f"problem_id: {config.test_source} problems have numbers, got '{text}'")
-        return Selection(config.level, (int(text),), "level, problem_id")
+        return [Selection(config.level, (int(text),), origin)]
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         return read_task(level, str(number), self.levels[level][number], config.dtype_str, config.direction)
@@ -53,18 +60,22 @@ def kernelbench(config: RunConfig, environment: Environment) -> ProblemFolders:
     else:
         root, origin = locate(config.problem_root or KB_ROOT), "problem_root"
     for folder in (root, root / "KernelBench"):
-        levels = {
-            int(match[1]): child
-            for child in _children(folder)
-            if (match := _LEVEL_FOLDER.fullmatch(child.name)) and child.is_dir()
-        }
-        if levels:
-            problems = {level: _problems(levels[level], _KB_FILE) for level in sorted(levels)}
-            return ProblemFolders(folder, problems)
+        if levels := level_folders(folder):
+            return ProblemFolders(folder, levels)
     raise TaskError(
         f"no level folders in {root} ({origin}); run 'adaexplore datasets download kernelbench', "
         "or set KERNELBENCH_ROOT or problem_root to the folder that holds level1/"
     )
+
+
+def level_folders(root: Path) -> dict[int, dict[int, Path]]:
+    """Return the problem files by level and number in the folders ``level1`` and so on; empty without any."""
+    levels = {
+        int(match[1]): child
+        for child in _children(root)
+        if (match := _LEVEL_FOLDER.fullmatch(child.name)) and child.is_dir()
+    }
+    return {level: _problems(levels[level], _KB_FILE) for level in sorted(levels)}
 
 
 def synthesised(config: RunConfig, environment: Environment) -> ProblemFolders:
@@ -100,7 +111,7 @@ def read_task(
 
 
 def _read_module(path: Path, what: str, find_problem: Callable[[str], str | None]) -> str:
-    source = input_text(path, what, TaskError, "check the path")
+    source = input_text(path, what, TaskError, "check the path", MAX_PROBLEM_BYTES)
     problem = find_problem(source)
     if problem is not None:
         raise TaskError(f"{path}: {problem}")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import NodeState
 from adaexplore.core.verdict import Verdict
@@ -102,7 +103,7 @@ class RunFolder:
         reader, files, faults = task.reader, task.reader.files(step), [node.fault] if node.fault else []
 
         def text(path: Path) -> str | None:
-            return self._attempt(lambda: path.read_bytes().decode("utf-8", "replace"), faults, path)
+            return self._attempt(lambda: regular_bytes(path).decode("utf-8", "replace"), faults, path)
 
         metrics_path = files.metrics if files.metrics.exists() else files.metrics_text or files.metrics
         kind = node.kind or StepKind.LARGE
@@ -213,7 +214,9 @@ class RunFolder:
 
     def _total_steps(self) -> int | None:
         path = self._root / layout.CONFIG
-        found = self._attempt(lambda: _TOTAL_STEPS.search(path.read_text("utf-8", "replace")), [], path)
+        found = self._attempt(
+            lambda: _TOTAL_STEPS.search(regular_bytes(path).decode("utf-8", "replace")), [], path
+        )
         return int(found[1]) if found else None
 
     def _steering(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from adaexplore.core.draft import DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Verdict
@@ -124,6 +125,6 @@ def is_trace_folder(path: Path) -> bool:
     if found is None or found.name in {"environment.json", "origins.json"}:
         return False
     try:
-        return isinstance(json.loads(found.read_bytes()).get("steps"), list)
+        return isinstance(json.loads(regular_bytes(found)).get("steps"), list)
     except (AttributeError, OSError, RecursionError, ValueError):
         return False

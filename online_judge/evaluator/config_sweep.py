@@ -147,6 +147,7 @@ class Sweep(CandidateJob):
             default_dtype=reference.default_dtype,
             build_dir=self._job.build_dir,
             direction=reference.direction,
+            names=reference.names,
         )
         return equip, (inputs, weights)
 

@@ -116,6 +116,7 @@ class Trials:
             seed=self._reference.construct_seed if seed is None else seed,
             dtype=self._reference.dtype,
             direction=self._reference.direction,
+            names=self._reference.names,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
         self._dialogue.clock("reference", Stage.CONSTRUCT.value)

@@ -24,7 +24,7 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import classification
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.process import flush_output
-from online_judge.common import gradients, modules
+from online_judge.common import arguments, gradients, modules
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.compile_gate import CompileGate
 from online_judge.cpu.dataless import DatalessTensors
@@ -106,11 +106,13 @@ class CompileProcess:
             return make
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
-        model: Any = modules.candidate_in_precision(make(*reference.init_inputs), request.dtype_str)
+        model: Any = modules.candidate_in_precision(
+            arguments.construct(make, reference.init_inputs), request.dtype_str
+        )
         self._enter(Stage.FORWARD)
         modules.seed_everything(reference.call_seed("compile"))
         with torch.no_grad():
-            gradients.calling(model, reference.direction, candidate=True)(*inputs)
+            gradients.calling(model, reference.direction, reference.names, candidate=True)(*inputs)
         return None
 
     def _enter(self, stage: Stage) -> None:

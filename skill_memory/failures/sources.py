@@ -12,6 +12,7 @@ from typing import Any
 
 from adaexplore.core.draft import STOPPED, DraftOutcome
 from adaexplore.core.errors import RecordError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
@@ -113,7 +114,7 @@ def from_trees(folder: Path) -> Collected:
     found, read = Collected(), 0
     for path in paths:
         try:
-            tree = json.loads(path.read_bytes())
+            tree = json.loads(regular_bytes(path))
             found += _sorted_out(path.stem, _tree_failures(tree))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             log.warning("left out: %s is not a recorded tree (%s: %s)", path, type(error).__name__, error)

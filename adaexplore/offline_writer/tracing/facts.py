@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+import copy
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -97,9 +98,37 @@ class ModuleFacts:
         return None
 
 
+def parsed(source: str) -> ast.Module:
+    """Parse a reference module; a plain function ``Model`` becomes a class with that ``forward``."""
+    tree = parse(source)
+    found = {item.name: item for item in tree.body if isinstance(item, ast.FunctionDef)}
+    for number, item in enumerate(tree.body):
+        match item:
+            case ast.FunctionDef(name="Model"):
+                plain: ast.FunctionDef | None = item
+            case ast.Assign(targets=[ast.Name(id="Model")], value=ast.Name(id=name)):
+                plain = found.get(name)
+            case _:
+                continue
+        if plain is not None and not plain.decorator_list:
+            tree.body[number] = _as_class(plain)
+    return ast.fix_missing_locations(tree)
+
+
+def _as_class(plain: ast.FunctionDef) -> ast.ClassDef:
+    made = parse("import torch\n\nclass Model(torch.nn.Module):\n    def forward(self): ...").body[1]
+    assert isinstance(made, ast.ClassDef)
+    forward = copy.deepcopy(plain)
+    forward.name = "forward"
+    positional = forward.args.posonlyargs or forward.args.args
+    positional.insert(0, ast.arg("self"))
+    made.body = [forward]
+    return made
+
+
 def read_module(source: str) -> ModuleFacts:
     """Return the facts of a KernelBench-style module."""
-    tree = parse(source)
+    tree = parsed(source)
     facts = ModuleFacts(
         tree, {"F": "torch.nn.functional", "nn": "torch.nn"} | dict(imports(ast.walk(tree))), {}
     )
@@ -118,34 +147,62 @@ def function(node: ast.ClassDef | ast.Module, name: str) -> ast.FunctionDef | No
     return next((item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == name), None)
 
 
-def _returned(facts: ModuleFacts, name: str) -> list[ast.expr]:
-    """Return the list that a module-level function returns, with resolved names; empty if unknown."""
+@dataclass(frozen=True)
+class _Given:
+    """What a module-level function returns, with resolved names; empty if unknown."""
+
+    positions: tuple[ast.expr, ...] = ()
+    words: Mapping[str, ast.expr] = field(default_factory=dict)
+
+    def of(self, position: int, name: str) -> ast.expr | None:
+        """Return the value of the parameter of this name, counted from 0 after ``self``; None without one."""
+        return self.positions[position] if position < len(self.positions) else self.words.get(name)
+
+
+def _returned(facts: ModuleFacts, name: str) -> _Given:
     statements = list(ast.walk(function(facts.tree, name) or ast.Pass()))
     known: dict[str, ast.expr] = {}
     for statement in statements:
         match statement:
             case ast.Assign(targets=[ast.Name(id=target)], value=value):
                 known[target] = value
+
+    def resolved(part: ast.expr) -> ast.expr:
+        return known.get(part.id, part) if isinstance(part, ast.Name) else part
+
+    def words(given: ast.Dict) -> dict[str, ast.expr]:
+        pairs = zip(given.keys, map(resolved, given.values), strict=True)
+        return {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
+
     for statement in statements:
-        match statement:
-            case ast.Return(value=ast.List(elts=parts) | ast.Tuple(elts=parts)):
-                return [known.get(part.id, part) if isinstance(part, ast.Name) else part for part in parts]
-    return []
+        match resolved(statement.value) if isinstance(statement, ast.Return) and statement.value else None:
+            case ast.List(elts=parts) | ast.Tuple(elts=parts):
+                match [resolved(part) for part in parts]:
+                    case [ast.List(elts=first) | ast.Tuple(elts=first), ast.Dict() as second]:
+                        return _Given(tuple(map(resolved, first)), words(second))
+                    case found:
+                        return _Given(tuple(found))
+            case ast.Dict() as given:
+                return _Given((), words(given))
+            case ast.Call() as single:
+                return _Given((single,))
+    return _Given()
 
 
 def _parameters(node: ast.FunctionDef) -> list[tuple[ast.arg, ast.expr | None]]:
-    """Return positional parameters after ``self`` with their defaults."""
+    """Return the parameters after ``self`` with their defaults, those given by keyword alone last."""
     missing = [None] * (len(node.args.args) - len(node.args.defaults))
-    return list(zip(node.args.args, chain(missing, node.args.defaults), strict=True))[1:]
+    positional = list(zip(node.args.args, chain(missing, node.args.defaults), strict=True))[1:]
+    return positional + list(zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True))
 
 
 def _read_class(facts: ModuleFacts, node: ast.ClassDef) -> ClassFacts:
     main = node.name == "Model"
-    given = _returned(facts, "get_init_inputs") if main else []
+    given = _returned(facts, "get_init_inputs") if main else _Given()
     names: dict[str, Kind] = {}
     constructor = function(node, "__init__")
     for position, (parameter, default) in enumerate(_parameters(constructor) if constructor else ()):
-        value = given[position] if position < len(given) else default
+        value = given.of(position, parameter.arg) or default
         kind = OTHER if value is None else _kind_of(facts, value, names)
         names[parameter.arg] = SCALAR if kind == OTHER and _annotation(parameter) in _NUMBERS else kind
     layers: dict[str, Layer] = {}
@@ -216,14 +273,15 @@ def _kind_of(facts: ModuleFacts, node: ast.expr, names: dict[str, Kind]) -> Kind
 
 def _inputs(facts: ModuleFacts, node: ast.ClassDef, main: bool) -> dict[str, Kind]:
     forward = function(node, "forward")
-    given = _returned(facts, "get_inputs") if main else []
+    given = _returned(facts, "get_inputs") if main else _Given()
     inputs: dict[str, Kind] = {}
     for position, (parameter, default) in enumerate(_parameters(forward) if forward else ()):
-        value = given[position] if position < len(given) else default
+        drawn = given.of(position, parameter.arg)
+        value = drawn or default
         if _annotation(parameter) in _NUMBERS or (value is not None and facts.number(value) is not None):
             inputs[parameter.arg] = SCALAR
-        elif position < len(given):
-            inputs[parameter.arg] = tensor_kind(ast.unparse(given[position]))
+        elif drawn is not None:
+            inputs[parameter.arg] = tensor_kind(ast.unparse(drawn))
         else:
             plain = default is None and _annotation(parameter) in ("", "torch.Tensor", "Tensor")
             inputs[parameter.arg] = FLOATS if plain else OTHER
