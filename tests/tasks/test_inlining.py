@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.cli.main import main
 from adaexplore.core.errors import TaskError
 from adaexplore.tasks.sources import task_from_file
 
