@@ -197,9 +197,8 @@ def run_problem(module: Any, direction: str) -> Results:
         outputs = _first_that_works(model, _readings(inputs))
     results += _leaves("the output ", outputs)
     if direction != "forward":
-        sum(
-            each.sum() for _, each in _leaves("", outputs) if getattr(each, "requires_grad", False)
-        ).backward()
+        tensors = [each for _, each in _leaves("", outputs) if isinstance(each, torch.Tensor)]
+        torch.autograd.backward([each.sum() for each in tensors if each.requires_grad])
         results += [(f"the gradient of {name}", value.grad) for name, value in model.named_parameters()]
     results += _leaves("the state after a call ", getattr(model, "state_dict", dict)())
     return [
