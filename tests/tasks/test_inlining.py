@@ -395,3 +395,15 @@ def test_run_refuses_before_a_model_is_asked(tmp_path: Path, capsys: pytest.Capt
     (line,) = capsys.readouterr().err.splitlines()
     assert "largest: pkg.add" in line
     assert not (tmp_path / "out").exists()
+
+
+def test_future_import_stays_only_where_fields_need_it(tmp_path: Path) -> None:
+    future = "from __future__ import annotations\n"
+    hinted = LINEAR.replace("self, x)", "self, x: torch.Tensor | Absent) -> Absent | None")
+    text = inlined(tmp_path, {"one.py": future + hinted}, "from one import Linear3 as Model")
+    assert "__future__" not in text
+    assert "def forward(self, x):" in text
+    field = "from dataclasses import dataclass\n@dataclass\nclass Size:\n    next: Size = None\n"
+    used = LINEAR.replace("super().__init__()", "super().__init__(); self.size = Size()")
+    text = inlined(tmp_path, {"two.py": future + field + used}, "from two import Linear3 as Model")
+    assert text.startswith(future)
