@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from adaexplore.core.text.answers import answer_in
+from adaexplore.core.replies.answers import answer_in
 from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest, Purpose
 from adaexplore.prompts.render import render
 

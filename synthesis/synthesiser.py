@@ -14,9 +14,9 @@ from pathlib import Path
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import regular_bytes
+from adaexplore.core.replies.answers import answer_in
+from adaexplore.core.replies.programs import program_in
 from adaexplore.core.streams import stream
-from adaexplore.core.text.answers import answer_in
-from adaexplore.core.text.code_blocks import extract_code
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import DtypeName
 from adaexplore.judge_client.protocol import Judge
@@ -151,7 +151,8 @@ class Synthesiser:
             answer = self._model.complete(request)
             reply = Reply(answer.text, answer.model)
             self._journal.reply(number, reply)
-        source = extract_code(answer_in(reply.text), "Model") or ""
+        program = program_in(answer_in(reply.text), "Model")
+        source = program.source if program else ""
         if source and not source.endswith("\n"):
             source += "\n"
         finding = examine(self._judge, source, order.dtype)

@@ -57,7 +57,7 @@ def examine(judge: Judge, source: str, dtype: DtypeName, *, margin: bool = True)
         JudgeError: the judge failed.
     """
     if not source.strip():
-        return Finding("no code", "the reply holds no block of code")
+        return Finding("no code", "the reply holds no complete file that defines Model")
     problem = module_problem(source)
     if problem is not None:
         return Finding("no problem module", problem)

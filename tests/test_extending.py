@@ -110,7 +110,7 @@ def test_client_of_the_example_asks_its_server(agent: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"base_url=http://127.0.0.1:{server.server_port}"
-        logs = run(agent, "server_type=plain", url, "agent_type=PS", "problem_id=1")
+        logs = run(agent, "server_type=plain", url, "preset=paper", "agent_type=PS", "problem_id=1")
         server.shutdown()
     assert len(logs) == len(prompts) == 6
     assert "class Model" in prompts[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from adaexplore.agent.attempt import Attempt, best_attempt, read_edits, read_kernel
+from adaexplore.agent.attempt import Attempt, best_attempt
+from adaexplore.agent.reading import reading_of
 from adaexplore.core.draft import (
     MOST_SHOWN_CHARS,
     Draft,
@@ -18,7 +19,6 @@ from adaexplore.core.draft import (
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
-from adaexplore.core.text.answers import answer_in
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import (
@@ -95,6 +95,7 @@ class Conversation:
     def __init__(self, agent: Agent, plan: Plan) -> None:
         self._agent = agent
         self._plan = plan
+        self._reading = reading_of(agent.options.layout)
         self._parent: str | None = None
         self._data: StepData | None = None
         self._turns: tuple[Turn, ...] = ()
@@ -132,37 +133,43 @@ class Conversation:
         wanted = attempts[-1].reason in options.repaired and len(attempts) <= options.repair_attempts
         if not wanted or len(self._turns[-1].reply) > MOST_SHOWN_CHARS:
             return False
-        request = ModelRequest(self._repair_prompt(attempts[-1]), Purpose.REPAIR, "", earlier=self._turns)
+        prompt = self._repair_prompt(attempts[-1]).text
+        request = ModelRequest(prompt, Purpose.REPAIR, "", earlier=self._turns)
         most = options.max_prompt_tokens
         return most <= 0 or estimate_tokens(request.transcript) <= most
 
     def repair(self, attempts: Sequence[Attempt]) -> Attempt:
         """Send the last reply back with its fault, and read the answer.
 
-        In a large step, edits in an answer apply to the last complete file.
+        Edits in an answer apply to the last whole file of this step, if there is one.
 
         Raises:
             ModelError: as :meth:`write`.
         """
         last = attempts[-1]
         reason = "" if last.reason is None else last.reason.value
-        reply = self._send(Purpose.REPAIR, self._repair_prompt(last), (), reason)
-        return self._read(reply, next((each.source for each in reversed(attempts) if each.source), ""))
+        reply = self._send(Purpose.REPAIR, self._repair_prompt(last), reason)
+        whole = (each.source for each in reversed(attempts) if self._is_whole(each))
+        return self._read(reply, next(whole, ""))
 
     def draft(self, attempts: Sequence[Attempt]) -> Draft:
         """Close the step with the best attempt."""
         best = best_attempt(attempts)
-        return Draft(best.outcome, best.source, tuple(self._exchanges), self._usage, best.verdict)
+        exchanges = tuple(self._exchanges)
+        return Draft(best.outcome, best.source, exchanges, self._usage, best.verdict, best.rewritten)
 
     def _read(self, reply: ModelReply, written: str = "") -> Attempt:
         trouble = _trouble(reply)
         if trouble is not None:  # a truncated reply may hold only part of the edits
             return Attempt(trouble, "")
-        parent = self._parent
-        return read_kernel(reply.text, written) if parent is None else read_edits(reply.text, parent)
+        return self._reading.read(reply.text, self._parent, written)
 
-    def _repair_prompt(self, last: Attempt) -> str:
-        return repair_prompt(last.objection, edits=self._parent is not None)
+    def _is_whole(self, attempt: Attempt) -> bool:
+        """Return whether the reply was a whole file."""
+        return bool(attempt.source) and (self._parent is None or attempt.rewritten)
+
+    def _repair_prompt(self, last: Attempt) -> Prompt:
+        return repair_prompt(last.objection, edits=self._parent is not None and not last.rewritten)
 
     def _guidance(self, prompts: StepPrompts, chain: Sequence[ShownKernel]) -> str:
         """Return the guidance for edits: a review, a request to write one first, or "" for neither."""
@@ -178,16 +185,18 @@ class Conversation:
     def _ask(self, purpose: Purpose, prompt: Prompt) -> ModelReply:
         """Send a request that starts a new conversation."""
         self._turns = ()
-        return self._send(purpose, noted(prompt, self._plan.note).text, prompt.cuts, "")
+        return self._send(purpose, noted(prompt, self._plan.note), "")
 
-    def _send(self, purpose: Purpose, prompt: str, cuts: tuple[int, ...], reason: str) -> ModelReply:
+    def _send(self, purpose: Purpose, prompt: Prompt, reason: str) -> ModelReply:
         name = request_name(purpose.value, [exchange.purpose for exchange in self._exchanges])
         key = f"{self._agent.task.key}/{self._plan.step}/{name}"
-        reply = self._agent.client.complete(ModelRequest(prompt, purpose, key, cuts, self._turns, self._data))
-        self._exchanges.append(Exchange(purpose.value, prompt, reply.text, reply.finish.value, reason))
+        text, cuts, plain = prompt.text, prompt.cuts, prompt.plain
+        request = ModelRequest(text, purpose, key, cuts, self._turns, self._data, plain)
+        reply = self._agent.client.complete(request)
+        self._exchanges.append(Exchange(purpose.value, text, reply.text, reply.finish.value, reason))
         self._usage += reply.usage
-        reply = replace(reply, text=answer_in(reply.text))
-        self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
+        reply = replace(reply, text=self._reading.answer_in(reply.text))
+        self._turns = (*self._turns, Turn(text, purpose, reply.text, cuts, plain))
         return reply
 
 

@@ -26,6 +26,9 @@ class DraftOutcome(StrEnum):
     SEED = "seed"  # a starting kernel that the user gave; no model was asked
 
 
+AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
+"""Outcomes that leave the program unchanged."""
+
 STOPPED = (DraftOutcome.LINT_STOPPED, DraftOutcome.GATE_STOPPED)
 """Outcomes with their own verdict."""
 
@@ -79,6 +82,7 @@ class Draft:
         exchanges: every prompt and reply of the step, in order.
         verdict: the certain verdict of outcomes ``LINT_STOPPED`` and ``GATE_STOPPED``, for which the judge
             is not asked; else None.
+        rewritten: whether a small step's reply is a whole file in place of edits.
     """
 
     outcome: DraftOutcome
@@ -86,6 +90,7 @@ class Draft:
     exchanges: tuple[Exchange, ...]
     usage: Usage
     verdict: Verdict | None = None
+    rewritten: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,11 @@ from dataclasses import dataclass, field
 
 from adaexplore.core.text.syntax import parse
 from adaexplore.offline_writer.choices import FUSION, GEMM, NUMBERS, ROWS, Choices, header, tunables
-from adaexplore.offline_writer.facts import (
+from adaexplore.offline_writer.codegen.kernels import write_kernel
+from adaexplore.offline_writer.codegen.launch import Kernel, Names
+from adaexplore.offline_writer.codegen.regions import Region, cone, partition, reachable
+from adaexplore.offline_writer.codegen.support import SUPPORT
+from adaexplore.offline_writer.tracing.facts import (
     OTHER,
     SCALAR,
     ClassFacts,
@@ -24,7 +28,7 @@ from adaexplore.offline_writer.facts import (
     parsed,
     read_module,
 )
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing.graph import (
     Constant,
     Drop,
     Host,
@@ -37,11 +41,7 @@ from adaexplore.offline_writer.graph import (
     is_tensor,
     scalar_type_of,
 )
-from adaexplore.offline_writer.kernels import write_kernel
-from adaexplore.offline_writer.launch import Kernel, Names
-from adaexplore.offline_writer.regions import Region, cone, partition, reachable
-from adaexplore.offline_writer.support import SUPPORT
-from adaexplore.offline_writer.trace import Tracer, readable
+from adaexplore.offline_writer.tracing.trace import Tracer, readable
 
 _IMPORTS = (
     "import functools",

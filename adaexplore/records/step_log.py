@@ -17,7 +17,7 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     """Return the log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
     The root's ``parent_node_id`` is null. ``elite_node_ids``, ``direction``, ``repairs`` (a count by reason),
-    ``tuned``, ``pinned``, ``note`` and ``banned_node_ids`` exist only if they have a value.
+    ``tuned``, ``pinned``, ``rewritten``, ``note`` and ``banned_node_ids`` exist only if they have a value.
     """
     node = record.node
     plan = node.plan
@@ -28,6 +28,7 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         "repairs": dict(sorted(repairs.items())),
         "tuned": record.written is not None,
         "pinned": record.pinned,
+        "rewritten": record.draft.rewritten,
         "note": plan.note,
         "banned_node_ids": list(plan.banned),
     }

@@ -95,7 +95,10 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    preset: Preset = Field(default="paper", description="set of defaults for missing keys")
+    preset: Preset = Field(
+        default="paper",
+        description="set of defaults for missing keys; without a configuration file `default`",
+    )
     seed: int = Field(default=0, description="seed of all randomness")
     agent_type: AgentType = Field(default="MCTS", description="search policy")
 

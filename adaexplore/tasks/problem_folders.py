@@ -17,6 +17,7 @@ from adaexplore.core.wire import Direction, DtypeName
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
+from adaexplore.tasks.inlining.inline import JudgePackages, inlined
 from adaexplore.tasks.module_check import hidden_problem, module_problem
 from adaexplore.tasks.test_list import Selection
 
@@ -86,12 +87,24 @@ def synthesised(config: RunConfig, environment: Environment) -> ProblemFolders:
     return ProblemFolders(root, {1: problems})
 
 
-def read_task(level: int, problem_id: str, path: Path, dtype: DtypeName, direction: Direction) -> Task:
-    """Return the task of a problem file, with the workloads of ``<stem>.hidden.py`` beside it, if any."""
+def read_task(
+    level: int,
+    problem_id: str,
+    path: Path,
+    dtype: DtypeName,
+    direction: Direction,
+    judge_packages: JudgePackages | None = None,
+) -> Task:
+    """Return the task of a problem file, with the workloads of ``<stem>.hidden.py`` beside it, if any.
+
+    The source of packages is inlined; without ``judge_packages`` the text stays as it is.
+    """
     try:
         reference = _read_module(path, "problem file", module_problem)
         hidden = path.with_suffix(".hidden.py")
         beside = _read_module(hidden, "hidden workloads", hidden_problem) if hidden.is_file() else None
+        if judge_packages is not None:
+            reference = inlined(path, reference, beside, direction, judge_packages)
     except TaskError as error:
         raise TaskError(f"task {level}_{problem_id}: {error}") from error
     return Task(level, problem_id, path.stem, reference, dtype, path, beside, direction)

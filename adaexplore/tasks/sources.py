@@ -14,6 +14,7 @@ from adaexplore.settings.config import RunConfig, TestSource
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.benchmarks import benchmark_tasks
+from adaexplore.tasks.inlining.inline import JudgePackages
 from adaexplore.tasks.named_paths import problem_files
 from adaexplore.tasks.problem_folders import kernelbench, read_task, synthesised
 from adaexplore.tasks.test_list import Selection, read_test_list
@@ -52,7 +53,10 @@ SOURCES: Mapping[TestSource, Callable[[RunConfig, Environment], TaskSource]] = {
 
 
 def load_tasks(
-    config: RunConfig, environment: Environment, selections: Sequence[Selection] | None = None
+    config: RunConfig,
+    environment: Environment,
+    selections: Sequence[Selection] | None = None,
+    judge_packages: JudgePackages = tuple,
 ) -> list[Task]:
     """Load the tasks that ``config`` selects, in the order of its test list, each once.
 
@@ -62,7 +66,7 @@ def load_tasks(
         TaskError: a folder, a list or a problem is missing or cannot be used.
     """
     if selections is None and config.task is not None:
-        return named_tasks(config.task, config.dtype_str, config.direction)
+        return named_tasks(config.task, config.dtype_str, config.direction, judge_packages)
     source = SOURCES[config.test_source](config, environment)
     if selections is None:
         listed = config.test_list_path
@@ -95,8 +99,12 @@ def load_tasks(
     return tasks
 
 
-def named_tasks(paths: Sequence[str], dtype: DtypeName, direction: Direction = "forward") -> list[Task]:
+def named_tasks(
+    paths: Sequence[str], dtype: DtypeName, direction: Direction, judge_packages: JudgePackages
+) -> list[Task]:
     """Load the tasks of problem files and folders, in the given order, each file once.
+
+    Source of packages is inlined, see :func:`task_from_file`.
 
     Raises:
         TaskError: a file or folder cannot be used, or two files give their tasks the same name.
@@ -106,9 +114,9 @@ def named_tasks(paths: Sequence[str], dtype: DtypeName, direction: Direction = "
     for path, number in problem_files([locate(given) for given in paths]).items():
         try:
             if number is None:
-                task = task_from_file(path, dtype, direction)
+                task = task_from_file(path, dtype, direction, judge_packages)
             else:
-                task = read_task(number[0], str(number[1]), path, dtype, direction)
+                task = read_task(number[0], str(number[1]), path, dtype, direction, judge_packages)
         except TaskError as error:
             problems.append(str(error))
             continue
@@ -120,13 +128,22 @@ def named_tasks(paths: Sequence[str], dtype: DtypeName, direction: Direction = "
     return list(tasks.values())
 
 
-def task_from_file(path: Path, dtype: DtypeName, direction: Direction = "forward") -> Task:
+def task_from_file(
+    path: Path,
+    dtype: DtypeName,
+    direction: Direction = "forward",
+    judge_packages: JudgePackages = tuple,
+) -> Task:
     """Load the task of a single problem file: level 0, named after the file.
+
+    The source of what it imports from packages is inlined; ``judge_packages`` returns those that the judge
+    has, which may stay imports if they are too large.
 
     Raises:
         TaskError: the file cannot be read or is not a problem module.
     """
-    return read_task(0, re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, dtype, direction)
+    problem_id = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)
+    return read_task(0, problem_id, path, dtype, direction, judge_packages)
 
 
 def _ranges(ids: list[int]) -> str:

@@ -24,7 +24,7 @@ from adaexplore.records.task_records import PROFILE
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
-from skill_memory.signature import signature_of
+from skill_memory.failures.signature import signature_of
 
 MAX_BYTES = 64 << 20
 """Files above this are not read."""
@@ -116,7 +116,9 @@ class RunFolder:
                 lambda: reader.exchanges(step, kind), faults, files.exchanges, files.prompt
             )
             or (),
-            verdict=self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
+            verdict=None
+            if node.why
+            else self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
             profile=self._attempt(lambda: content.read_as(files.profile, PROFILE), faults, files.profile),
             faults=tuple(dict.fromkeys(faults)),
         )
@@ -179,11 +181,12 @@ class RunFolder:
                 parent=state.plan.parent_id,
                 kind=summary.kind,
                 context=(*state.plan.elite_ids, *state.plan.context_ids),
-                status=(summary.outcome if summary.verdict is None else summary.verdict.status).value,
-                found=Best().or_better(step, summary.verdict),
+                status=summary.result.name,
+                found=Best().or_better(step, summary.result.verdict),
                 best=Best(),
                 usage=summary.usage,
-                failure=_kind_of_failure(summary.verdict),
+                failure=_kind_of_failure(summary.result.verdict),
+                why=summary.result.why,
             )
             task.before = state
         except (*_BROKEN, ValueError) as error:

@@ -198,6 +198,41 @@ def test_edit_that_changes_only_a_comment_is_unchanged() -> None:
     assert made.outcome is DraftOutcome.UNCHANGED
 
 
+BIGGER = KERNEL.replace("size = 1", "size = 9")
+
+
+def test_whole_file_in_small_step_is_rewrite() -> None:
+    made, client = draft([code(BIGGER)], SMALL, [BAD], layout="shared")
+    assert (made.outcome, made.source, made.rewritten) == (DraftOutcome.WRITTEN, BIGGER, True)
+    assert client.purposes == [Purpose.SMALL]
+
+
+def test_paper_layout_asks_again_for_edits() -> None:
+    made, client = draft([code(BIGGER), code(BIGGER)], SMALL, [BAD])
+    assert (made.outcome, made.source, made.rewritten) == (DraftOutcome.EDIT_FAILED, KERNEL, False)
+    assert client.purposes == [Purpose.SMALL, Purpose.REPAIR]
+
+
+def test_repair_of_a_rewrite_edits_that_file() -> None:
+    broken = BIGGER + "break\n"
+    edit = "<old_str_1>\nbreak\n</old_str_1>\n<new_str_1>\nx = 1\n</new_str_1>"
+    made, client = draft([code(broken), edit], SMALL, [BAD], layout="shared", **EVERYTHING)
+    assert (made.outcome, made.source, made.rewritten) == (DraftOutcome.WRITTEN, BIGGER + "x = 1\n", True)
+    assert render("repair_kernel") in client.requests[1].prompt
+
+
+def test_kernel_sent_back_whole_is_unchanged() -> None:
+    made, _ = draft([code(KERNEL)], SMALL, [BAD], layout="shared")
+    assert (made.outcome, made.rewritten) == (DraftOutcome.UNCHANGED, False)
+
+
+def test_incomplete_file_is_sent_back_with_reason() -> None:
+    stub = code("class ModelNew:\n    # same as before\n    ...\n")
+    made, client = draft([stub, code(KERNEL)], LARGE, layout="shared", **EVERYTHING)
+    assert made.source == KERNEL
+    assert "complete file that defines ModelNew" in client.requests[1].prompt
+
+
 REASONING = f"<think>\nMaybe\n```python\n{KERNEL}```\nor {MISSING}?\n</think>\n\n"
 
 

@@ -91,13 +91,6 @@ def test_a_fence_after_code_ends_the_block():
     assert extract_code("```python\nx = 1``` is all.") == "x = 1"
 
 
-def test_block_with_the_wanted_class_is_preferred():
-    module = KERNEL.replace("ModelNew", "Model")
-    reply = f"I use:\n```\ntorch.relu\n```\n```python\n{module}```\n"
-    assert extract_code(reply, "Model") == module
-    assert extract_code(reply) == "torch.relu\n"
-
-
 @pytest.mark.parametrize("reply", ["", "  \n", "```python\n```", "```\n\n  \n```", "```python", "```"])
 def test_replies_without_code_give_none(reply):
     assert extract_code(reply) is None

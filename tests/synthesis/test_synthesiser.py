@@ -170,7 +170,7 @@ def test_replies_without_a_problem_skip_the_judge(tmp_path: Path) -> None:
     judge = Judge()
     model = StubModel(lambda request: answers.get(request.key.split("/")[1]) or numbered(request))
     account = fill(tmp_path, 1, model=model, judge=judge)
-    assert account.rejected == {"no problem module": 2, "no code": 1}
+    assert account.rejected == {"no problem module": 1, "no code": 2}
     assert len(judge.seen) == 1
 
 

@@ -1,4 +1,4 @@
-"""Extract the kernel from a model's reply."""
+"""Extract the kernel from a model's reply as the release does: the first fenced block counts."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import textwrap
 
 from adaexplore.core.text.syntax import parse
 
+_MODEL = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
 _OPENING = re.compile(
     r"(?:^(?P<starts>[ \t]*+)|(?<!`))(?P<ticks>`{3,}+)"
     r"(?(starts)[^`\n]*|[ \t]*(?:python3?|py|cpp|c\+\+|cuda|triton)[ \t\r]*)$",
@@ -19,19 +20,18 @@ _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t\r]*(?:\n|\Z)")
 _LANGUAGE_WORD = re.compile(r"[ \t]*(?:python3?|py|cpp|c\+\+|cuda|triton)\s+", re.IGNORECASE)
 
 
-def extract_code(reply: str, model: str = "ModelNew") -> str | None:
+def extract_code(reply: str) -> str | None:
     """Return the source in ``reply``; None if there is no code in it.
 
     The source is the first block in a fence of three or more backticks, without the language on the
-    fence's line; an unclosed fence extends to the end. If that block does not define the class ``model`` but
+    fence's line; an unclosed fence extends to the end. If that block does not define ``ModelNew`` but
     a later one does (for example after a shell command), the first block that does is used. A reply
     without fences is code if it defines the class or parses as Python with a class.
     """
-    defines = re.compile(rf"^[ \t]*class[ \t]+{model}\b", re.MULTILINE)
     blocks = _blocks(reply)
     if not blocks:
-        return reply if defines.search(reply) or _is_code(reply) else None
-    chosen = next((block for block in blocks if defines.search(block)), blocks[0])
+        return reply if _MODEL.search(reply) or _is_code(reply) else None
+    chosen = next((block for block in blocks if _MODEL.search(block)), blocks[0])
     return chosen if chosen.strip() else None
 
 

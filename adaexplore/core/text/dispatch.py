@@ -15,7 +15,6 @@ ShapeClass = tuple[int, ...]
 
 _BEGIN = "# Numbers by shape class, written by the judge's sweep."
 _END = "# End of the numbers by shape class."
-_BLOCK = re.compile(rf"\n*^{re.escape(_BEGIN)}\n.*?^{re.escape(_END)}\n", re.M | re.S)
 
 
 def shape_class(sizes: Iterable[int]) -> ShapeClass:
@@ -36,7 +35,10 @@ def can_dispatch(source: str, tunables: tuple[Tunable, ...]) -> bool:
 
 def without_dispatch(source: str) -> str:
     """Return ``source`` without its block, if it has one."""
-    return _BLOCK.sub("\n", source)
+    before, begin, rest = source.partition(f"\n{_BEGIN}\n")
+    head = before.rstrip("\n")
+    _, end, after = rest.partition(f"\n{_END}\n")
+    return f"{head}\n{after}" if begin and end else source
 
 
 def with_dispatch(source: str, table: Mapping[ShapeClass, Values]) -> str:

@@ -1,0 +1,1 @@
+"""What a model's reply holds: the answer outside its reasoning, fenced blocks, programs, edits."""
