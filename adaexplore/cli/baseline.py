@@ -47,6 +47,10 @@ def run(args: argparse.Namespace) -> int:
         config = config.model_copy(update={"num_processes": 1})
     if config.test_source not in ("KB", "SYN"):
         raise UsageError(f"baseline times references of KernelBench or SYN, not of {config.test_source}")
+    if config.task is not None:
+        raise UsageError(
+            "baseline times the problems of a set; set task to null and name them by test_list_path"
+        )
     environment = read_environment(os.environ)
     tasks = load_tasks(config, environment)
     levels = {task.level for task in tasks}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -98,22 +97,15 @@ def overrides(args: argparse.Namespace) -> list[str]:
     return texts + judge
 
 
-def configuration(
-    args: argparse.Namespace,
-    path: Path | None,
-    *settings: str,
-    chosen: Mapping[str, object] | None = None,
-) -> RunConfig:
+def configuration(args: argparse.Namespace, path: Path | None, *settings: str) -> RunConfig:
     """Load the configuration of a command: the file ``path``, its own ``settings``, then the options.
-
-    Values in ``chosen`` override all others.
 
     Raises:
         ConfigError: a line for every problem found.
         UsageError: as :func:`overrides`.
     """
     preset = [f"preset={WITHOUT_FILE}"] if path is None else []
-    return load_config(path, [*preset, *settings, *overrides(args)], chosen)
+    return load_config(path, [*preset, *settings, *overrides(args)])
 
 
 def _place(name: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
@@ -77,21 +78,14 @@ def run(args: argparse.Namespace) -> int:
     if (args.fork is None) != (args.at is None):
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
-    chosen = {} if args.task is None else {"task": tuple(args.task)}
-    listed = any(text.startswith(_CHOOSING) for text in args.set)
-    # the file may be of a run with that key
-    unset = [f"{_TASK}null"] if listed and not any(text.startswith(_TASK) for text in args.set) else []
-    if fork is None:
-        config = configuration(args, args.config, *unset, chosen=chosen)
-    else:
-        config = _forked(fork, args, unset, chosen)
+    config = configuration(args, args.config, *_chosen(args)) if fork is None else _forked(fork, args)
     if config.direction != "forward" and config.server_type == "offline":
         raise ConfigError("direction: the offline writer writes no backward passes; use another server_type")
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
-    listed |= args.task is not None or any(text.startswith(_TASK) for text in args.set)
-    if fork is None or args.config is not None or listed:
-        tasks = load_tasks(config, read_environment(os.environ), judge_packages=judge_packages(config))
+    if fork is None or args.config is not None or args.task or _overridden(args, _TASK, *_CHOOSING):
+        packages = judge_packages(config)
+        tasks = load_tasks(config, read_environment(os.environ), judge_packages=packages)
     else:
         tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str, config.direction)
         tasks = [task for task in tasks if task.reference]
@@ -99,6 +93,20 @@ def run(args: argparse.Namespace) -> int:
         show(dry_run(config, tasks, run_directory(config, datetime.now()), fork))
         return 0
     return carry_out(config, tasks, fork=fork)
+
+
+def _chosen(args: argparse.Namespace) -> list[str]:
+    """Return the setting of the key ``task``; other chosen tasks replace those of a recorded run."""
+    given = _overridden(args, _TASK)
+    if args.task and given:
+        raise UsageError("--task and --set task=... both choose tasks; leave one of them out")
+    if args.task:
+        return [_TASK + json.dumps(args.task)]
+    return [f"{_TASK}null"] if _overridden(args, *_CHOOSING) and not given else []
+
+
+def _overridden(args: argparse.Namespace, *keys: str) -> bool:
+    return any(text.startswith(keys) for text in args.set)
 
 
 def carry_out(
@@ -135,15 +143,13 @@ def carry_out(
     return code
 
 
-def _forked(
-    fork: Fork, args: argparse.Namespace, unset: Sequence[str], chosen: Mapping[str, object]
-) -> RunConfig:
+def _forked(fork: Fork, args: argparse.Namespace) -> RunConfig:
     """Load the settings of a fork from ``--config`` or the forked run, with a new run directory."""
     if fork.at < 1:
         raise UsageError(f"--at must be at least 1, not {fork.at}")
     RunRecords.existing(fork.run)
     path = args.config or fork.run / CONFIG
-    config = configuration(args, path, "save_path=null", "resume_from=null", *unset, chosen=chosen)
+    config = configuration(args, path, "save_path=null", "resume_from=null", *_chosen(args))
     if config.save_path is not None and Path(config.save_path).resolve() == fork.run.resolve():
         raise UsageError(f"--fork: {fork.run} cannot be forked into itself; choose another save_path")
     return config

@@ -60,8 +60,7 @@ def load_tasks(
 ) -> list[Task]:
     """Load the tasks that ``config`` selects, in the order of its test list, each once.
 
-    ``selections`` replace the configuration's test list, and its key ``task``, for whose files
-    ``judge_packages`` is as in :func:`task_from_file`.
+    ``selections`` replace the configuration's test list, and its key ``task``.
 
     Raises:
         TaskError: a folder, a list or a problem is missing or cannot be used.
@@ -101,14 +100,11 @@ def load_tasks(
 
 
 def named_tasks(
-    paths: Sequence[str],
-    dtype: DtypeName,
-    direction: Direction = "forward",
-    judge_packages: JudgePackages = tuple,
+    paths: Sequence[str], dtype: DtypeName, direction: Direction, judge_packages: JudgePackages
 ) -> list[Task]:
     """Load the tasks of problem files and folders, in the given order, each file once.
 
-    The source of what they import from packages is inlined, see :func:`task_from_file`.
+    Source of packages is inlined, see :func:`task_from_file`.
 
     Raises:
         TaskError: a file or folder cannot be used, or two files give their tasks the same name.

@@ -17,7 +17,7 @@ from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
-from online_judge.common import provenance
+from online_judge.candidate import provenance
 from online_judge.cpu.compile_gate import CompiledLaunch
 from online_judge.cpu.launching import Launcher
 from online_judge.cpu.patching import Patches

@@ -163,20 +163,6 @@ def test_failing_reference_costs_no_model_call(
     assert ("fails as its own candidate: it fails" in capsys.readouterr().err) is (preset == "default")
 
 
-def test_refused_task_prints_its_error_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def answer(path: str, _body: object) -> Answer:
-        report = {"ok": False, "device": "cpu", "hardware": "CPU", "reason": "forward() fails: no such luck"}
-        return (200, report, {}) if path == "/v2/problem" else (500, {}, {})
-
-    with JudgeServer(answer) as server:
-        settings = ["dummy=false", "use_remote_eval=true", f"remote_eval_url={server.url}"]
-        assert start(tmp_path / "run", *settings) == 4
-    printed = capsys.readouterr()
-    assert (printed.out + printed.err).count("no such luck") == 1
-    assert main(["show", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.count("no such luck") == 1
-
-
 SETTINGS = ("dummy=true", "server_type=offline", "total_steps=1")
 
 
@@ -215,3 +201,17 @@ def test_folder_of_files_runs_all_of_them(tmp_path: Path, monkeypatch: pytest.Mo
     assert "_level1_1_" in folder.name
     names = {path.stem for path in PROBLEM.parent.glob("*.py")}
     assert set(RunRecords(folder).tasks()) == {f"0_{name}" for name in names}
+
+
+def test_refused_task_prints_its_error_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(path: str, _body: object) -> Answer:
+        report = {"ok": False, "device": "cpu", "hardware": "CPU", "reason": "forward() fails: no such luck"}
+        return (200, report, {}) if path == "/v2/problem" else (500, {}, {})
+
+    with JudgeServer(answer) as server:
+        settings = ["dummy=false", "use_remote_eval=true", f"remote_eval_url={server.url}"]
+        assert start(tmp_path / "run", *settings) == 4
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("no such luck") == 1
+    assert main(["show", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.count("no such luck") == 1
