@@ -9,6 +9,11 @@ from dataclasses import replace
 import torch
 
 from adaexplore.core.wire import Tier
+from online_judge.checks.facts import precision
+from online_judge.checks.facts.endings import BelowTier, Ending, Passed
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.facts.precision import Graded
 from online_judge.common.modules import is_half
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import repetition, variants
@@ -22,13 +27,8 @@ from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, 
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Called, Strides, WrongValues
 from online_judge.protocol import observations as noted
-from online_judge.protocol import precision
-from online_judge.protocol.endings import BelowTier, Ending, Passed
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import Timing
 from online_judge.protocol.orders import Observe
-from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 
 GRADED_TRIALS = 2

@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from adaexplore.core.wire import DtypeName
+from online_judge.checks.facts.findings import Fact
 from online_judge.common.gpu_peaks import Peak
-from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
 

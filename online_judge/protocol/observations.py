@@ -8,9 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field
 
 from adaexplore.core.wire import Tier
+from online_judge.checks.facts.endings import Ending, WrongOutputs
+from online_judge.checks.facts.findings import Fact
 from online_judge.common import printable
-from online_judge.protocol.endings import Ending, WrongOutputs
-from online_judge.protocol.findings import Fact
 
 _MAX_PATCHED = 20
 _MAX_SWITCHED = 12

@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.profile import Profile
-from online_judge.protocol.endings import Ending, Passed
-from online_judge.protocol.findings import Fact
-from online_judge.protocol.kernels import KernelShare, Launches
+from online_judge.checks.facts.endings import Ending, Passed
+from online_judge.checks.facts.findings import Fact
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.facts.precision import Graded
 from online_judge.protocol.measurement import Timing
 from online_judge.protocol.observations import Observation
-from online_judge.protocol.precision import Graded
 
 
 class ProblemFacts(Fact):

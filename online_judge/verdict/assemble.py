@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.endings import Passed, ProcessEnd
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.precision import least_precise
 from online_judge.common.texts import scrub
-from online_judge.protocol.endings import Passed, ProcessEnd
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.precision import least_precise
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
 from online_judge.verdict.endings import explain

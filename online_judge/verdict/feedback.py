@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.checks.facts.findings import Difference, Failure, Stage
+from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common.texts import clip, scrub
-from online_judge.protocol.findings import Difference, Failure, Stage
-from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
 
 MAX_BYTES = 1500

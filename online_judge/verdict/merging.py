@@ -10,7 +10,7 @@ from adaexplore.core.flags import DEGENERATE, ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Workload
 from adaexplore.core.workloads import HIDDEN, WorkloadVerdict
-from online_judge.protocol import precision
+from online_judge.checks.facts import precision
 from online_judge.verdict import feedback, flags
 from online_judge.verdict.flags import Flag
 

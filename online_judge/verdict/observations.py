@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from adaexplore.core.flags import ProblemFlag
+from online_judge.checks.facts.endings import Ending
+from online_judge.checks.facts.kernels import KernelShare, Launches
 from online_judge.protocol import observations as seen
-from online_judge.protocol.endings import Ending
-from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
 from online_judge.protocol.result import ProblemFacts
 from online_judge.verdict import endings, feedback

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from adaexplore.core.wire import DtypeName, EvaluationRequest, Tier
+from online_judge.checks.facts.kernels import KernelShare
 from online_judge.common.gpu_peaks import Peak
-from online_judge.protocol.kernels import KernelShare
 from online_judge.protocol.measurement import Timing
 from online_judge.verdict import observations
 from online_judge.verdict.flags import Flag

@@ -15,10 +15,7 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.text.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier
-from online_judge.common.gpu_peaks import Peak, peak
-from online_judge.common.texts import clip
-from online_judge.protocol.config_sweep import Swept
-from online_judge.protocol.endings import (
+from online_judge.checks.facts.endings import (
     BelowTier,
     Ending,
     FarOff,
@@ -31,8 +28,12 @@ from online_judge.protocol.endings import (
     WrongForm,
     WrongValue,
 )
-from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
-from online_judge.protocol.kernels import KernelShare, KernelTime, Launches
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.kernels import KernelShare, KernelTime, Launches
+from online_judge.checks.facts.precision import Error, Graded, Limit
+from online_judge.common.gpu_peaks import Peak, peak
+from online_judge.common.texts import clip
+from online_judge.protocol.config_sweep import Swept
 from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Times, Timing
 from online_judge.protocol.observations import (
     BaselineMoved,
@@ -51,7 +52,6 @@ from online_judge.protocol.observations import (
     VariantFailed,
     WithoutFigures,
 )
-from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
 from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target

@@ -13,10 +13,10 @@ import pytest
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
+from online_judge.checks.facts.endings import Passed, ProcessEnd
+from online_judge.checks.facts.findings import Stage
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.protocol.config_sweep import SweepTerms, Swept
-from online_judge.protocol.endings import Passed, ProcessEnd
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, BaselineTimed, CandidateGone, Failed, Job, ProblemRuns
 from online_judge.protocol.observations import TimedOutputWrong

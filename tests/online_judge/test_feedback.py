@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common import texts
-from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
-from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict import feedback
 from online_judge.verdict.flags import Flag
 

@@ -17,9 +17,9 @@ from triton.compiler.compiler import CompiledKernel
 
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.profile import profile_share, summarise
+from online_judge.checks.facts.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources
 from online_judge.common.modules import load_file
 from online_judge.cpu import simulated_cuda
-from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources
 from online_judge.verdict.observations import of_kernels
 
 KERNELS = """

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest, Tier
+from online_judge.checks.facts.kernels import KernelShare
 from online_judge.common.timing import Block
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.costs import Cost
@@ -21,7 +22,6 @@ from online_judge.evaluator.timing import measurement
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import Outcome, Side
 from online_judge.evaluator.timing.measurement import measured
-from online_judge.protocol.kernels import KernelShare
 from online_judge.protocol.measurement import CleanMs, GpuState, Timing
 from online_judge.protocol.observations import Observation, TimedOutputWrong
 from online_judge.protocol.orders import Block as BlockOrder

@@ -3,11 +3,11 @@ from typing import Any
 
 import pytest
 
+from online_judge.checks.facts.endings import Passed
+from online_judge.checks.facts.precision import least_precise
 from online_judge.common import trees
 from online_judge.evaluator import rehearsal
 from online_judge.evaluator.reference import Reference
-from online_judge.protocol.endings import Passed
-from online_judge.protocol.precision import least_precise
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.verdict.observations import flags_of_all
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.endings import OtherWeights
 from online_judge.common import modules
 from online_judge.evaluator import evaluation
 from online_judge.evaluator.evaluation import Evaluation
@@ -18,7 +19,6 @@ from online_judge.evaluator.timing import setup
 from online_judge.evaluator.timing.interleaved import Outcome
 from online_judge.evaluator.trials import WrongValues
 from online_judge.protocol import observations as noted
-from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.orders import Block as BlockOrder
 
 from .test_race import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from online_judge.checks.facts.findings import Stage
 from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import BaselineTimed
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.checks.facts.findings import Difference, Stage
 from online_judge.common import cuda_driver
 from online_judge.common.modules import zeroed
 from online_judge.common.timing import Block
@@ -28,7 +29,6 @@ from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import BLOCK_MS, SLOW_MS, WARMUP_S, TimingSetup
 from online_judge.protocol import observations as noted
-from online_judge.protocol.findings import Difference, Stage
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
 
