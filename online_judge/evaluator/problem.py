@@ -9,13 +9,13 @@ import torch
 
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.wire import BaselineKind
+from online_judge.checks.problem import ProblemFacts
 from online_judge.common import cuda_driver, trees
 from online_judge.common.modules import widened
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
-from online_judge.protocol.result import ProblemFacts
 from online_judge.protocol.shared_tensors import lay_out
 
 _TRIAL = "facts"

@@ -9,11 +9,11 @@ import torch
 
 from online_judge.checks.facts.endings import UnequalCalls, WrongAgain
 from online_judge.checks.facts.precision import Error, Limit
+from online_judge.checks.outputs.equal_calls import EqualCallsDiffer
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.trials import Called, Trials, WrongValues
-from online_judge.protocol.observations import EqualCallsDiffer
 from online_judge.protocol.orders import ForwardMode
 
 REPEATS = 3
