@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from online_judge.checks.facts.endings import Ending
 from online_judge.checks.facts.findings import Fact
 
-Fact_ = TypeVar("Fact_", bound=Fact)
+ReadFact = TypeVar("ReadFact", bound="CheckFact")
 
 
 class Severity(StrEnum):
@@ -21,7 +21,16 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
-class Observation(Fact):
+class CheckFact(Fact):
+    """A fact that checks read.
+
+    ``MEASURED_BY`` names the function of this package that finds it; empty if it is no measurement.
+    """
+
+    MEASURED_BY: ClassVar[str] = ""
+
+
+class Observation(CheckFact):
     """A fact that an evaluator records about a candidate besides its outputs."""
 
 
@@ -31,9 +40,9 @@ class FlagKind:
 
     id: str
     severity: Severity | None  # None of a problem's flag, which says nothing about the kernel
-    property_of: Literal["kernel", "measurement", "problem"]
     evidence: str  # what a flag's evidence states
     advice: str  # what a reader of the verdict should do
+    of_measurement: bool = False  # a property of the measurement, not of the kernel
 
     def found(self, evidence: str | Ending) -> Found:
         return Found(self, evidence)
@@ -47,17 +56,15 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Check(Generic[Fact_]):
+class Check(Generic[ReadFact]):
     """One question about a candidate or its problem.
 
     Attributes:
         flags: in the order of their rows in docs/integrity.md.
         facts: the types of facts that ``find`` reads; other checks may read them too.
         find: returns the flags of a fact. The feedback of a rejected candidate names their ids and evidence.
-        measured_by: dotted names of the functions that measure the facts; empty if nothing is measured.
     """
 
     flags: tuple[FlagKind, ...]
-    facts: tuple[type[Fact_], ...]
-    find: Callable[[Fact_], Iterator[Found]]
-    measured_by: tuple[str, ...] = ()
+    facts: tuple[type[ReadFact], ...]
+    find: Callable[[ReadFact], Iterator[Found]]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from adaexplore.core.flags import DEGENERATE
-from online_judge.checks.check import Check, FlagKind, Found
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found
 
 
-class ProblemFacts(Fact):
+class ProblemFacts(CheckFact):
     """Facts that make results on a problem say little."""
+
+    MEASURED_BY: ClassVar = "evaluator.problem.Problem.facts"
 
     trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
@@ -23,7 +25,6 @@ class ProblemFacts(Fact):
 TRIVIAL_WORKLOAD = FlagKind(
     "trivial_workload",
     None,
-    "problem",
     "the first workload on which trivial answers pass; they do not pass on all",
     "none: the score leaves it out",
 )
@@ -31,28 +32,24 @@ TRIVIAL_WORKLOAD = FlagKind(
 DEGENERATE_PROBLEM = FlagKind(
     DEGENERATE,
     None,
-    "problem",
     "trivial answers that pass: `constant`, `zeros`, `mean`, `first-row`, `input`",
     "leave the problem out of comparisons; its speedups say little",
 )
 CONSTANT_INPUTS = FlagKind(
     "constant_inputs",
     None,
-    "problem",
     "`get_inputs()` gives the same values under every seed",
     "a replayed result goes unseen: read the kernel",
 )
 LOOSE_TOLERANCE = FlagKind(
     "loose_tolerance",
     None,
-    "problem",
     "the tolerance in standard deviations of the output (over a tenth)",
     "read `tier`: passing alone says little",
 )
 UNWRITTEN_OUTPUTS = FlagKind(
     "unwritten_outputs",
     None,
-    "problem",
     "share of the outputs that the reference never writes; these elements are compared nowhere",
     "leave these elements of the result alone",
 )
@@ -77,5 +74,4 @@ CHECK = Check(
     (TRIVIAL_WORKLOAD, DEGENERATE_PROBLEM, CONSTANT_INPUTS, LOOSE_TOLERANCE, UNWRITTEN_OUTPUTS),
     (ProblemFacts,),
     _find,
-    ("online_judge.evaluator.problem.Problem.facts",),
 )

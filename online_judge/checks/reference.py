@@ -16,8 +16,8 @@ def flag_table() -> str:
     rows = [row for check in all_checks() for row in _rows(check.flags)]
     lines = ["| Flag | Property of | Severity | Evidence | What to do |", "|---|---|---|---|---|"]
     for ids, kind in sorted(rows, key=lambda row: order.index(row[1].severity)):
-        described = f"{kind.property_of} | {_SHOWN[kind.severity]} | {kind.evidence} | {kind.advice}"
-        lines.append(f"| {ids} | {described} |")
+        of = "problem" if kind.severity is None else "measurement" if kind.of_measurement else "kernel"
+        lines.append(f"| {ids} | {of} | {_SHOWN[kind.severity]} | {kind.evidence} | {kind.advice} |")
     return "\n".join(lines) + "\n"
 
 
@@ -25,6 +25,6 @@ def _rows(kinds: tuple[FlagKind, ...]) -> Iterator[tuple[str, FlagKind]]:
     """Yield ids and flag of each row; flags of one check that differ by their ids alone share a row."""
     groups: dict[tuple[object, ...], list[FlagKind]] = {}
     for kind in kinds:
-        groups.setdefault((kind.severity, kind.property_of, kind.evidence, kind.advice), []).append(kind)
+        groups.setdefault((kind.severity, kind.of_measurement, kind.evidence, kind.advice), []).append(kind)
     for group in groups.values():
         yield " ".join(f"`{kind.id}`" for kind in group), group[0]

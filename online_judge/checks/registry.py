@@ -11,8 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainSerializer
 
 from online_judge import checks
-from online_judge.checks.check import Check, FlagKind, Found, Observation
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Observation
 
 _KIND = "kind"
 
@@ -35,7 +34,7 @@ def all_flags() -> Mapping[str, FlagKind]:
     return by_id
 
 
-def flags_of(fact: Fact) -> Iterator[Found]:
+def flags_of(fact: CheckFact) -> Iterator[Found]:
     """Yield the flags that all checks find in a fact."""
     for check in all_checks():
         if isinstance(fact, check.facts):

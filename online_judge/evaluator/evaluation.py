@@ -11,16 +11,16 @@ import torch
 from adaexplore.core.wire import Tier
 from online_judge.checks.behaviour.process_changes import ProcessChanges
 from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
+from online_judge.checks.correctness.low_precision import LowerPrecision
+from online_judge.checks.correctness.other_inputs import VariantFailed
+from online_judge.checks.correctness.output_memory import OutputAliasesInput, OutputReused
+from online_judge.checks.correctness.stale_weights import LoadedWeightsUnused
 from online_judge.checks.facts import precision
 from online_judge.checks.facts.endings import BelowTier, Ending, Passed
 from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.kernels import KernelShare, Launches
 from online_judge.checks.facts.precision import Graded
-from online_judge.checks.outputs.changed_inputs import InputsChanged
-from online_judge.checks.outputs.low_precision import LowerPrecision
-from online_judge.checks.outputs.other_inputs import VariantFailed
-from online_judge.checks.outputs.output_memory import OutputAliasesInput, OutputReused
-from online_judge.checks.outputs.stale_weights import LoadedWeightsUnused
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common.modules import is_half

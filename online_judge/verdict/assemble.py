@@ -14,9 +14,9 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.behaviour.own_kernels import KernelUse
 from online_judge.checks.behaviour.process_changes import LeftRunning
 from online_judge.checks.behaviour.static_notes import SourceText
-from online_judge.checks.check import Severity
+from online_judge.checks.check import CheckFact, Severity
 from online_judge.checks.facts.endings import Passed, ProcessEnd
-from online_judge.checks.facts.findings import Fact, Stage
+from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.precision import least_precise
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.timing.bounds import CallWork
@@ -103,9 +103,9 @@ def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdic
     return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
 
 
-def _facts(request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts) -> list[Fact]:
+def _facts(request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts) -> list[CheckFact]:
     """Return all facts about a candidate that flags come from; most need right outputs."""
-    found: list[Fact] = [SourceText(text=request.custom_model_src), *result.observations]
+    found: list[CheckFact] = [SourceText(text=request.custom_model_src), *result.observations]
     if not isinstance(result.ending, Passed):
         return found
     if (timing := result.timing) is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adaexplore.core.flags import Flag, ProblemFlag
-from online_judge.checks.check import Severity
+from online_judge.checks.check import CheckFact, Severity
 from online_judge.checks.facts.endings import Ending
-from online_judge.checks.facts.findings import Fact
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.registry import flags_of
 from online_judge.verdict import feedback
@@ -16,7 +15,7 @@ from online_judge.verdict.endings import explain
 _MAX_EVIDENCE = 300
 
 
-def of_candidate(facts: Iterable[Fact], folder: str) -> list[Flag]:
+def of_candidate(facts: Iterable[CheckFact], folder: str) -> list[Flag]:
     """Return a kernel's flags of several facts, in their order; paths in ``folder`` are shortened."""
     found = (each for fact in facts for each in flags_of(fact))
     return [

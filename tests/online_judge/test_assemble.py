@@ -17,6 +17,12 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier
 from online_judge.checks.behaviour.process_changes import ProcessChanges
 from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
+from online_judge.checks.correctness.equal_calls import EqualCallsDiffer
+from online_judge.checks.correctness.low_precision import LowerPrecision
+from online_judge.checks.correctness.other_inputs import VariantFailed
+from online_judge.checks.correctness.output_memory import OutputAliasesInput, OutputReused
+from online_judge.checks.correctness.stale_weights import LoadedWeightsUnused, StaleWeights
 from online_judge.checks.facts.endings import (
     BelowTier,
     Ending,
@@ -33,12 +39,6 @@ from online_judge.checks.facts.endings import (
 from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
 from online_judge.checks.facts.kernels import KernelShare, KernelTime, Launches
 from online_judge.checks.facts.precision import Error, Graded, Limit
-from online_judge.checks.outputs.changed_inputs import InputsChanged
-from online_judge.checks.outputs.equal_calls import EqualCallsDiffer
-from online_judge.checks.outputs.low_precision import LowerPrecision
-from online_judge.checks.outputs.other_inputs import VariantFailed
-from online_judge.checks.outputs.output_memory import OutputAliasesInput, OutputReused
-from online_judge.checks.outputs.stale_weights import LoadedWeightsUnused, StaleWeights
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.registry import all_flags
 from online_judge.checks.timing.baseline import BaselineMoved, BaselineUnconfirmed

@@ -11,8 +11,8 @@ import torch
 
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.check import Observation
+from online_judge.checks.correctness.other_inputs import VariantFailed
 from online_judge.checks.facts.endings import OtherWeights
-from online_judge.checks.outputs.other_inputs import VariantFailed
 from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common import modules
 from online_judge.evaluator import evaluation

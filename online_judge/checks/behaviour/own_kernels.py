@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
-from online_judge.checks.check import Check, FlagKind, Found, Severity
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Severity
 from online_judge.checks.facts.kernels import KernelShare, Launches
 
 _LIBRARY_SHARE = 0.5
 
 
-class KernelUse(Fact):
+class KernelUse(CheckFact):
     """A candidate's kernels in one call; None means unknown."""
+
+    MEASURED_BY: ClassVar = "candidate.launches.LaunchMeter.launches"
 
     launches: Launches
     share: KernelShare | None
@@ -23,7 +25,6 @@ class KernelUse(Fact):
 NO_OWN_KERNEL = FlagKind(
     "no_own_kernel",
     Severity.SUSPECT,
-    "kernel",
     "the number of `@triton.jit` functions in the source, of which none is launched; the longest kernel of a "
     "call",
     "read the kernel: a library or PyTorch does the work",
@@ -31,14 +32,12 @@ NO_OWN_KERNEL = FlagKind(
 DECOY_KERNEL = FlagKind(
     "decoy_kernel",
     Severity.SUSPECT,
-    "kernel",
     "the kernels without which the outputs are right as well",
     "read the kernel: its own kernels may do nothing",
 )
 LIBRARY_BOUND = FlagKind(
     "library_bound",
     Severity.NOTE,
-    "kernel",
     "share of GPU time in the kernel's own functions (below half); the longest kernel",
     "credit the library for most of the speed",
 )
@@ -65,13 +64,4 @@ def _longest(share: KernelShare | None) -> str:
     return f"; longest: {share.kernels[0].name[:80]}, {share.kernels[0].ms:.4f} of {share.total_ms:.4f} ms"
 
 
-CHECK = Check(
-    (NO_OWN_KERNEL, DECOY_KERNEL, LIBRARY_BOUND),
-    (KernelUse,),
-    _find,
-    (
-        "online_judge.candidate.launches.LaunchMeter.launches",
-        "online_judge.candidate.profile.profile_share",
-        "online_judge.evaluator.evaluation.Evaluation._try_without_kernels",
-    ),
-)
+CHECK = Check((NO_OWN_KERNEL, DECOY_KERNEL, LIBRARY_BOUND), (KernelUse,), _find)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
-from online_judge.checks.check import Check, FlagKind, Found, Observation, Severity
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Observation, Severity
 from online_judge.common import printable
 
 _MAX_PATCHED = 20
@@ -18,6 +17,8 @@ _MAX_SWITCH = 100
 
 class ProcessChanges(Observation):
     """A candidate's changes in its process; claims of that process."""
+
+    MEASURED_BY: ClassVar = "evaluator.evaluation.Evaluation._observe"
 
     patched: tuple[str, ...] = ()  # the first names of replaced functions
     patched_count: int = 0  # how many were replaced
@@ -36,28 +37,26 @@ class ProcessChanges(Observation):
         )
 
 
-class LeftRunning(Fact):
+class LeftRunning(CheckFact):
+    MEASURED_BY: ClassVar = "processes.supervisor._orphans"
     processes: int  # of the candidate that still ran after their starter had ended
 
 
 PATCHED_FUNCTIONS = FlagKind(
     "patched_functions",
     Severity.SUSPECT,
-    "kernel",
     "names of functions of torch, Triton, Python or the judge that were replaced; signal handlers",
     "find out why; count no speedup before",
 )
 BACKGROUND_THREADS = FlagKind(
     "background_threads",
     Severity.SUSPECT,
-    "kernel",
     "each thread and its code, each new native thread or process, or the number of processes left",
     "find out what they do; count no speedup before",
 )
 GLOBAL_FLAGS = FlagKind(
     "global_flags",
     Severity.NOTE,
-    "kernel",
     "each switch of torch that was changed, old and new value; the judge puts it back",
     "set the switch yourself where the kernel needs it",
 )
@@ -79,10 +78,7 @@ def _find(fact: ProcessChanges | LeftRunning) -> Iterator[Found]:
 
 
 CHECK = Check[ProcessChanges | LeftRunning](
-    (PATCHED_FUNCTIONS, BACKGROUND_THREADS, GLOBAL_FLAGS),
-    (ProcessChanges, LeftRunning),
-    _find,
-    ("online_judge.evaluator.evaluation.Evaluation._observe", "online_judge.processes.supervisor._orphans"),
+    (PATCHED_FUNCTIONS, BACKGROUND_THREADS, GLOBAL_FLAGS), (ProcessChanges, LeftRunning), _find
 )
 
 

@@ -9,8 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from adaexplore.core.text import syntax
-from online_judge.checks.check import Check, FlagKind, Found, Severity
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Severity
 
 _SHOWN = 4
 _IMPORTED = {
@@ -54,7 +53,7 @@ _BENIGN = re.compile(
 )
 
 
-class SourceText(Fact):
+class SourceText(CheckFact):
     text: str
 
 
@@ -62,7 +61,6 @@ _FLAGS = {
     id_: FlagKind(
         id_,
         Severity.NOTE,
-        "kernel",
         "lines of the source and what they name; a pattern alone is never more than a note",
         "read these lines",
     )

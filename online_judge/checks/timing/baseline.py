@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from adaexplore.core.flags import BASELINE_UNCONFIRMED
 from online_judge.checks.check import Check, FlagKind, Found, Observation, Severity
@@ -10,6 +11,8 @@ from online_judge.checks.check import Check, FlagKind, Found, Observation, Sever
 
 class BaselineMoved(Observation):
     """The baseline's time beside the candidate differs from its time without it."""
+
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement._baseline"
 
     gpu_ms: float  # beside the candidate
     clean_ms: float  # before any candidate was loaded
@@ -20,21 +23,23 @@ class BaselineMoved(Observation):
 class BaselineUnconfirmed(Observation):
     """The baseline's time without a candidate is unknown: others used the GPU or the host was slow."""
 
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement.measured"
+
 
 DRIFT = FlagKind(
     "baseline_drift",
     Severity.NOTE,
-    "measurement",
     "the reference's time beside the candidate and alone (over 3 % apart), and which counts",
     "repeat the measurement where a few percent matter",
+    of_measurement=True,
 )
 UNCONFIRMED = FlagKind(
     BASELINE_UNCONFIRMED,
     Severity.NOTE,
-    "measurement",
     "other programs used the GPU or the host was slow, so the reference was not timed without a candidate, "
     "and one that the candidate slows goes unseen",
     "repeat the measurement on a GPU that nobody else uses",
+    of_measurement=True,
 )
 
 
@@ -48,11 +53,5 @@ def _find(fact: BaselineMoved | BaselineUnconfirmed) -> Iterator[Found]:
 
 
 CHECK = Check[BaselineMoved | BaselineUnconfirmed](
-    (DRIFT, UNCONFIRMED),
-    (BaselineMoved, BaselineUnconfirmed),
-    _find,
-    (
-        "online_judge.evaluator.timing.measurement._baseline",
-        "online_judge.evaluator.timing.measurement.measured",
-    ),
+    (DRIFT, UNCONFIRMED), (BaselineMoved, BaselineUnconfirmed), _find
 )

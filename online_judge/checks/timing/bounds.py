@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from adaexplore.core.wire import DtypeName, Tier
-from online_judge.checks.check import Check, FlagKind, Found, Severity
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Severity
 from online_judge.common.gpu_peaks import Peak
 
 SLACK = 0.85  # boards run a few percent over their datasheet, overclocked memory more
 L2_MULTIPLE = 4  # smaller outputs may largely stay in the cache
 
 
-class CallWork(Fact):
+class CallWork(CheckFact):
     """Time and work of one call, on a GPU with known rates."""
+
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement.measured"
 
     gpu_ms: float
     peak: Peak
@@ -29,17 +31,17 @@ class CallWork(Fact):
 BELOW_BANDWIDTH_BOUND = FlagKind(
     "below_bandwidth_bound",
     Severity.REJECT,
-    "measurement",
     "the time, the bytes of the outputs (over 4 times the L2 cache) and the least time to write them",
     "discard: no kernel can be that fast",
+    of_measurement=True,
 )
 BELOW_SOFT_BOUND = FlagKind(
     "below_soft_bound",
     Severity.SUSPECT,
-    "measurement",
     "the time, and the least time to read inputs and weights or to compute the reference's operations; also "
     "a time below the bandwidth bound where trivial answers pass",
     "look for skipped work; a better algorithm is an honest reason",
+    of_measurement=True,
 )
 
 
@@ -64,9 +66,4 @@ def _find(fact: CallWork) -> Iterator[Found]:
         yield BELOW_SOFT_BOUND.found(f"{gpu_ms:.4f} ms, but {evidence}")
 
 
-CHECK = Check(
-    (BELOW_BANDWIDTH_BOUND, BELOW_SOFT_BOUND),
-    (CallWork,),
-    _find,
-    ("online_judge.evaluator.timing.measurement.measured", "online_judge.evaluator.costs.of_call"),
-)
+CHECK = Check((BELOW_BANDWIDTH_BOUND, BELOW_SOFT_BOUND), (CallWork,), _find)

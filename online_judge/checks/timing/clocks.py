@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from online_judge.checks.check import Check, FlagKind, Found, Observation, Severity
 
 
 class UnevenCalls(Observation):
     """A few calls of each block took much longer by their events."""
+
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement._score"
 
     median_ms: float
     mean_ms: float
@@ -18,12 +21,16 @@ class UnevenCalls(Observation):
 class CallsDoneTogether(Observation):
     """Calls take much longer in blocks of one call each than in blocks of many."""
 
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement._by_single_calls"
+
     call_ms: float  # that would count without them
     single_ms: float
 
 
 class ClocksDisagree(Observation):
     """Calls take longer by the evaluator's clock than by their events."""
+
+    MEASURED_BY: ClassVar = "evaluator.timing.measurement._score"
 
     gpu_ms: float  # of a call by events
     wall_ms: float  # of a call by the evaluator's clock
@@ -37,18 +44,18 @@ class ClocksDisagree(Observation):
 CLOCK_MISMATCH = FlagKind(
     "clock_mismatch",
     Severity.REJECT,
-    "measurement",
     "milliseconds of a call by events, on the wall and in a replayed graph",
     "discard: the claimed times leave work out",
+    of_measurement=True,
 )
 LAUNCH_BOUND = FlagKind(
     "launch_bound",
     Severity.NOTE,
-    "measurement",
     "milliseconds of a call by events, on the wall and in a replayed graph, or median and mean of a block, "
     "or of a call alone; which count",
     "read `e2e_ms`; larger inputs or a CUDA graph may help; if calls alone count, look for work that is done "
     "for later calls",
+    of_measurement=True,
 )
 
 
@@ -78,11 +85,5 @@ def _disagree(fact: ClocksDisagree) -> Found:
 
 
 CHECK = Check[UnevenCalls | CallsDoneTogether | ClocksDisagree](
-    (CLOCK_MISMATCH, LAUNCH_BOUND),
-    (UnevenCalls, CallsDoneTogether, ClocksDisagree),
-    _find,
-    (
-        "online_judge.evaluator.timing.measurement._score",
-        "online_judge.evaluator.timing.measurement._by_single_calls",
-    ),
+    (CLOCK_MISMATCH, LAUNCH_BOUND), (UnevenCalls, CallsDoneTogether, ClocksDisagree), _find
 )

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from online_judge.checks.check import Check, FlagKind, Found, Severity
-from online_judge.checks.facts.findings import Fact
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Severity
 
 _DROP = 0.9
 _IDLE = 0x01
@@ -38,8 +37,10 @@ class GpuState:
         return {**asdict(self), "slowdowns": list(self.slowdowns)}
 
 
-class GpuStates(Fact):
+class GpuStates(CheckFact):
     """The GPU before and after a timing, while it was still busy; None if unreadable."""
+
+    MEASURED_BY: ClassVar = "evaluator.timing.gpu_state.snapshot"
 
     before: GpuState | None
     after: GpuState | None
@@ -48,9 +49,9 @@ class GpuStates(Fact):
 THROTTLED = FlagKind(
     "throttled",
     Severity.NOTE,
-    "measurement",
     "why the GPU lowered its clocks; clocks, temperature, power",
     "repeat the measurement on a cooler GPU",
+    of_measurement=True,
 )
 
 
@@ -69,4 +70,4 @@ def _find(fact: GpuStates) -> Iterator[Found]:
         yield THROTTLED.found(f"from {was} to memory {after.memory_mhz} MHz, {clocks}")
 
 
-CHECK = Check((THROTTLED,), (GpuStates,), _find, ("online_judge.evaluator.timing.gpu_state.snapshot",))
+CHECK = Check((THROTTLED,), (GpuStates,), _find)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 from online_judge.checks.check import Check, FlagKind, Found, Observation, Severity
 
 
 class TimedOutputWrong(Observation):
+    MEASURED_BY: ClassVar = "evaluator.timing.interleaved.InterleavedTiming._compare"
     round: int  # of the interleaved timing
     call: int | None  # index of the call; None if elements of all calls of the round were compared
     wrong: int  # wrong elements, of ``total``
@@ -18,6 +20,8 @@ class TimedOutputWrong(Observation):
 class TimedOutputLate(Observation):
     """The output of a timed call was written after the candidate's answer."""
 
+    MEASURED_BY: ClassVar = "evaluator.timing.interleaved.InterleavedTiming._round"
+
     round: int
     call: int
 
@@ -25,7 +29,6 @@ class TimedOutputLate(Observation):
 TIMED_OUTPUT_WRONG = FlagKind(
     "timed_output_wrong",
     Severity.REJECT,
-    "kernel",
     "how many elements of which timed call are wrong and the largest error, or that the output was written "
     "after the answer",
     "discard the kernel",
@@ -43,11 +46,5 @@ def _find(fact: TimedOutputWrong | TimedOutputLate) -> Iterator[Found]:
 
 
 CHECK = Check[TimedOutputWrong | TimedOutputLate](
-    (TIMED_OUTPUT_WRONG,),
-    (TimedOutputWrong, TimedOutputLate),
-    _find,
-    (
-        "online_judge.evaluator.timing.interleaved.InterleavedTiming._compare",
-        "online_judge.evaluator.timing.interleaved.InterleavedTiming._round",
-    ),
+    (TIMED_OUTPUT_WRONG,), (TimedOutputWrong, TimedOutputLate), _find
 )

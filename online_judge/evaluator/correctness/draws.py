@@ -8,8 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 
 import torch
 
+from online_judge.checks.correctness.stale_weights import StaleWeights
 from online_judge.checks.facts.endings import FarOff
-from online_judge.checks.outputs.stale_weights import StaleWeights
 from online_judge.common import trees
 from online_judge.common.modules import widened
 from online_judge.evaluator.correctness import comparison, deviation, variants

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import torch
 
+from online_judge.checks.correctness.equal_calls import EqualCallsDiffer
 from online_judge.checks.facts.endings import UnequalCalls, WrongAgain
 from online_judge.checks.facts.precision import Error, Limit
-from online_judge.checks.outputs.equal_calls import EqualCallsDiffer
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone

@@ -19,8 +19,8 @@ import torch
 
 from adaexplore.core.dialects.schema import Tolerance
 from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
 from online_judge.checks.facts.findings import Difference, Stage
-from online_judge.checks.outputs.changed_inputs import InputsChanged
 from online_judge.checks.timing.side_stream import UnjoinedStream
 from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common import cuda_driver
