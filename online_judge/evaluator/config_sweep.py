@@ -129,6 +129,7 @@ class Sweep(CandidateJob):
         name = self._name(_TRIAL)
         with self._holding(exclusive=False):
             self._clock("reference", Stage.CONSTRUCT.value)
+            self._problem.mask_unwritten()
             drawn = reference.inputs(name)
             tensors = [each for each in drawn if isinstance(each, torch.Tensor)]
             self._found.shape = shape_class(size for each in tensors for size in each.shape)

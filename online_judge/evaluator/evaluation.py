@@ -94,7 +94,9 @@ class Evaluation(CandidateJob):
         with self._memory(CALLS_OF_TUNING):
             changed = self._load()
         with self._memory(CALLS_OF_CHECKS), self._holding(exclusive=False):
-            last = self._checked(changed)
+            self._trials.use_reference_time()
+            self._problem.mask_unwritten()
+            last = self._check(changed)
             self._require_tier(last.expected.leaves)
             expected, strides = without_data(last.expected.leaves), last.strides
             del last  # others need its memory while this job waits for its timing
@@ -109,32 +111,6 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
-
-    def _checked(self, changed: bool) -> Called:
-        """Return the last call of :meth:`_check`.
-
-        If outputs are wrong and the reference leaves elements unwritten, check again without these elements.
-        """
-        try:
-            return self._check(changed)
-        except CandidateFailed as failed:
-            if failed.is_final or self._reference.masks_unwritten:
-                raise
-            ending = failed.ending
-        # here the tensors of the block above are freed
-        self._trials.use_reference_time()
-        if not self._mask_unwritten():
-            raise CandidateFailed(ending)
-        self._trials.put_back()
-        self._passed, self._grades, self._observations = 0, [], []
-        return self._check(self._trials.construct(load=True))
-
-    def _mask_unwritten(self) -> bool:
-        """Leave out of comparisons what the reference never writes; False if it writes all elements."""
-        if not self._problem.returns_unwritten:
-            return False
-        self._problem.mask_unwritten()
-        return True
 
     def _check(self, changed: bool) -> Called:
         """Make all calls but the timed ones; raise if the candidate is wrong, else record observations.
@@ -262,8 +238,6 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._clock("reference", Stage.TIMING.value)
             stopwatch = self._stopwatch()
-            if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
-                self._mask_unwritten()
             unwritten = self._problem.unwritten()
             _ = self._reference.stochastic  # found out now, not while the device is held exclusively
             call = self._problem.timed_call(self._request.baseline)

@@ -9,7 +9,7 @@ from online_judge.checks.facts import endings
 from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.verdict import feedback
 
-PROTOCOL = 13
+PROTOCOL = 14
 """Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 
