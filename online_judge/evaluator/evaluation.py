@@ -240,7 +240,7 @@ class Evaluation(CandidateJob):
             stopwatch = self._stopwatch()
             unwritten = self._problem.unwritten()
             _ = self._reference.stochastic  # found out now, not while the device is held exclusively
-            call = self._problem.timed_call(self._request.baseline)
+            call = self._reference.call(self._request.baseline)
             # a candidate that slows the reference's warm-up must not change how both are timed
             fastest_ms = math.inf if self._job.clean_ms is None else self._job.clean_ms.wall
             setup = TimingSetup(

@@ -106,7 +106,7 @@ class ReferenceJob:
             return
         with self._memory(CALLS_OF_TUNING), self._holding(exclusive=False):
             self._clock("reference", Stage.TIMING.value)
-            self._problem.timed_call(self._request.baseline)
+            self._reference.call(self._request.baseline)
             torch.cuda.empty_cache()  # compiling takes much more memory than calls
 
 

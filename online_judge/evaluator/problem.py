@@ -8,7 +8,6 @@ from functools import cached_property
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.wire import BaselineKind
 from online_judge.checks.problem import ProblemFacts
 from online_judge.common import cuda_driver, trees
 from online_judge.common.modules import widened
@@ -229,10 +228,6 @@ class Problem:
             comparison.equals(one, other, tolerance, unit=unit)
             for one, other, unit in zip(found.leaves, outputs.leaves, units, strict=True)
         )
-
-    def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
-        """Return the call that is timed as the baseline."""
-        return self.reference.call(kind)
 
 
 def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> bool:

@@ -297,7 +297,7 @@ def race(
         problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
         expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
-        call, rng = compiled or problem.timed_call("eager"), random.Random(1)
+        call, rng = compiled or problem.reference.call("eager"), random.Random(1)
         setup = TimingSetup(
             problem.reference, "race", call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
         )

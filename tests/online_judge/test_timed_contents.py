@@ -198,9 +198,9 @@ def test_only_needed_structure_gets_a_second_timing(
     held: Any = contextlib.nullcontext(SimpleNamespace(quiet=True))
     leases = SimpleNamespace(timing_memory=contextlib.nullcontext, hold=lambda *, exclusive: held)
     reference = SimpleNamespace(
-        cuda=True, tolerance=None, stochastic=False, seeds=SimpleNamespace(of=lambda *names: 1)
+        cuda=True, tolerance=None, stochastic=False, call=nothing, seeds=SimpleNamespace(of=lambda *names: 1)
     )
-    problem = SimpleNamespace(reference=reference, unwritten=tuple, timed_call=nothing)
+    problem = SimpleNamespace(reference=reference, unwritten=tuple)
     job = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True),
         name="job",

@@ -33,7 +33,7 @@ class CleanTiming(ReferenceJob):
         with self._timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._clock("reference", Stage.TIMING.value)
-                call = self._problem.timed_call(self._request.baseline)
+                call = reference.call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
                 setup = TimingSetup(reference, name, call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)
