@@ -1,7 +1,5 @@
 """Do results on a problem mean anything?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The table of all flags, for the documentation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from online_judge.checks.check import FlagKind, Severity

@@ -1,7 +1,5 @@
 """Do the candidate's own Triton kernels do the work?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

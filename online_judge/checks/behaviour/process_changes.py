@@ -1,7 +1,5 @@
 """What does a candidate change in its process, and what does it leave running?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Self
 

@@ -1,7 +1,5 @@
 """Does a candidate's text use constructs that cheating needs and honest code rarely uses?"""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

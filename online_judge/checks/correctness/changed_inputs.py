@@ -1,7 +1,5 @@
 """Does a call change its inputs?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

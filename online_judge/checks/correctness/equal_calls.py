@@ -1,7 +1,5 @@
 """Are the outputs of equal calls equal to the bit?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Are the outputs as precise as the arithmetic of the task?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

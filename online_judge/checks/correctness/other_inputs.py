@@ -1,7 +1,5 @@
 """Is it right on inputs of another distribution?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """Do outputs have memory of their own?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

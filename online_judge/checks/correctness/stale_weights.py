@@ -1,7 +1,5 @@
 """Do outputs follow weights that are changed in place, or loaded after construction?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Is the baseline's time the same with and without the candidate?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

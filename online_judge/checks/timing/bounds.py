@@ -1,7 +1,5 @@
 """Is a call too short to be possible with a cold L2 cache?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

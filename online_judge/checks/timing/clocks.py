@@ -1,7 +1,5 @@
 """Do the claimed times of calls explain the evaluator's clock?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Is all work done when the timed stream is done?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Did the GPU lower its clocks while timing?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar

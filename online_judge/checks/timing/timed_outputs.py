@@ -1,7 +1,5 @@
 """Are the outputs of timed calls right, and written in time?"""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 
