@@ -55,7 +55,7 @@ def integrity(answer: dict[str, Any]) -> list[str]:
     told = answer["metadata"].get("integrity_evidence", [])
     assert [entry["id"] for entry in told] == found
     assert all(entry["evidence"] and "\n" not in entry["evidence"] for entry in told)
-    assert all(entry["severity"] == all_flags()[entry["id"].severity] for entry in told)
+    assert all(entry["severity"] == all_flags()[entry["id"]].severity for entry in told)
     return found
 
 
