@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
+from adaexplore.core.dialects.arguments import Call, named
 from adaexplore.core.wire import Direction
 from online_judge.common import modules, trees
-from online_judge.common.arguments import Call, named
 
 
 def calling(model: Call, direction: Direction, names: Sequence[str] = (), *, candidate: bool = False) -> Call:

@@ -15,10 +15,11 @@ from functools import cached_property
 import torch
 from pydantic import ValidationError
 
+from adaexplore.core.dialects import arguments
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.wire import BaselineKind, Direction, DtypeName, Tier
 from online_judge.common import (
-    arguments,
     cuda_driver,
     gradients,
     memory_errors,
@@ -27,7 +28,6 @@ from online_judge.common import (
     trees,
     workloads,
 )
-from online_judge.common.arguments import Arguments
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
@@ -145,7 +145,7 @@ class Reference:
             self._draw = self.input_sets[workload].draw
         with blaming("get_init_inputs() or Model() fails"):
             modules.seed_everything(seeds.of("init"))
-            self.init_inputs = init_inputs(self._module)
+            self.init_inputs = arguments.init_arguments(self._module)
             model = self._constructed(self.construct_seed)
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
             self.default_dtype = torch.get_default_dtype()
@@ -510,27 +510,6 @@ class Reference:
     def _synchronise(self) -> None:
         if self.cuda:
             torch.cuda.synchronize()
-
-
-def init_inputs(module: types.ModuleType) -> Arguments | None:
-    """Return the arguments of a problem's ``Model``; None if that is a plain function.
-
-    Raises whatever the problem's code raises, and ReferenceFailed if its arguments cannot be read.
-    """
-    make = module.Model
-    if isinstance(make, torch.nn.Module) or not callable(make):
-        raise ReferenceFailed("Model is neither a class nor a function")
-    maker = "get_init_inputs()"
-    given = module.get_init_inputs() if hasattr(module, "get_init_inputs") else None
-    readings = arguments.readings(given, make, maker)
-    if not isinstance(make, type) and not any(arguments.fits(make, each) for each in readings):
-        if readings[0].values:
-            raise ReferenceFailed(f"Model is a function, which does not take what {maker} gives; remove it")
-        return None
-    if not isinstance(make, type) and not hasattr(module, "get_init_inputs"):
-        return None  # all its parameters have defaults
-    number = arguments.decide(readings, lambda each: arguments.construct(make, each), maker)
-    return readings[number]
 
 
 def _are_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:

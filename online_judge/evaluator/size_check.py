@@ -22,9 +22,10 @@ from pydantic import TypeAdapter, ValidationError
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from online_judge.common import arguments, modules, trees
+from adaexplore.core.dialects import arguments
+from online_judge.common import modules, trees
 from online_judge.common.workloads import input_sets
-from online_judge.evaluator.reference import ReferenceFailed, init_inputs
+from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.sandbox import linux
 
 _TIME_S = 60.0
@@ -89,7 +90,7 @@ def _measure(
         with torch.no_grad(), place, _WorkMeter(work), FlopCounterMode(display=False) as counter:
             modules.seed_everything(0)
             module = modules.load_source(source, modules.REFERENCE_MODULE)
-            model = arguments.construct(module.Model, init_inputs(module))
+            model = arguments.construct(module.Model, arguments.init_arguments(module))
             weights = list(model.state_dict().values()) if isinstance(model, torch.nn.Module) else []
             held = _within(elements, _elements(weights))
             forward = model.forward if isinstance(model, torch.nn.Module) else model

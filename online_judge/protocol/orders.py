@@ -12,8 +12,8 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import torch
 
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.wire import Direction, DtypeName, Tf32Policy
-from online_judge.common.arguments import Arguments
 from online_judge.protocol.shared_tensors import Parcel
 
 ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]

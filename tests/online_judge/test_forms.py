@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.text.dispatch import with_dispatch
-from online_judge.common.arguments import Arguments
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 
 from .forms import FORMS, KEYWORDS, PAIR, layer, layer_candidate, scaling

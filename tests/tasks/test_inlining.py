@@ -13,6 +13,7 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.errors import TaskError
+from adaexplore.core.wire import Direction
 from adaexplore.tasks.sources import task_from_file
 
 pytest.importorskip("torch")
@@ -85,6 +86,28 @@ def test_imported_class_becomes_model(tmp_path: Path) -> None:
     assert "return x @ self.weight" in text
     assert "pkg" not in text
     assert "A linear layer" not in text
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "def get_inputs():\n    return {'x': torch.randn(2, 3), 'scale': 2.0}\n",
+        "def get_inputs():\n    return [[torch.randn(2, 3)], {'scale': 2.0}]\n",
+        "def get_inputs():\n    return torch.randn(1, 3)\ndef get_init_inputs():\n    return None\n",
+    ],
+)
+@pytest.mark.parametrize("direction", ["forward", "both"])
+def test_function_with_keyword_inputs_is_inlined(ending: str, direction: Direction, tmp_path: Path) -> None:
+    function = "def scaled(x, scale=1.0):\n    return x.relu() * scale\n"
+    write(tmp_path, {"pkg/__init__.py": "", "pkg/maths.py": function})
+    problem = "import torch\nfrom pkg.maths import scaled\nModel = scaled\n" + ending
+    if direction == "both":
+        problem = problem.replace("torch.randn(2, 3)", "torch.randn(2, 3).requires_grad_()")
+        problem = problem.replace("torch.randn(1, 3)", "torch.randn(1, 3).requires_grad_()")
+    (tmp_path / "problem.py").write_text(problem)
+    text = task_from_file(tmp_path / "problem.py", "fp32", direction).reference
+    assert "x.relu() * scale" in text
+    assert "pkg" not in text
 
 
 PACKAGE = {

@@ -13,13 +13,14 @@ import random
 import sys
 import traceback
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from importlib.abc import Loader
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from adaexplore.core.dialects import arguments
 from adaexplore.tasks.inlining.closure import inline
 from adaexplore.tasks.inlining.modules import Modules, Refused, top_level
 
@@ -180,9 +181,9 @@ def _equal(one: object, other: object) -> bool:
 def run_problem(module: Any, direction: str) -> Results:
     """Construct and call a problem's model with fixed seeds; return inputs, weights and outputs."""
     _seed(0)
-    init = module.get_init_inputs()
+    init = arguments.init_arguments(module)
     _seed(1)
-    model = _model(module.Model, init)
+    model = arguments.construct(module.Model, init)
     results = [*_leaves("the weight ", getattr(model, "state_dict", dict)())]
     draw = (
         module.get_inputs
@@ -190,62 +191,23 @@ def run_problem(module: Any, direction: str) -> Results:
         else next(iter(module.get_workloads()))["get_inputs"]
     )
     _seed(2)
-    inputs = draw()
-    results += _leaves("the input ", inputs)
+    readings = arguments.readings(draw(), getattr(model, "forward", model), "get_inputs()")
+    results += _leaves("the input ", readings[0].values)
+    number = arguments.decide(readings, lambda each: arguments.construct(model, each), "get_inputs()")
     _seed(3)
     with torch.set_grad_enabled(direction != "forward"):
-        outputs = _first_that_works(model, _readings(inputs))
+        outputs = arguments.construct(model, readings[number])
     results += _leaves("the output ", outputs)
     if direction != "forward":
         tensors = [each for _, each in _leaves("", outputs) if isinstance(each, torch.Tensor)]
         torch.autograd.backward([each.sum() for each in tensors if each.requires_grad])
-        results += [(f"the gradient of {name}", value.grad) for name, value in model.named_parameters()]
+        parameters = getattr(model, "named_parameters", dict)()
+        results += [(f"the gradient of {name}", value.grad) for name, value in parameters]
     results += _leaves("the state after a call ", getattr(model, "state_dict", dict)())
     return [
         (what, value.detach().clone() if isinstance(value, torch.Tensor) else value)
         for what, value in results
     ]
-
-
-def _model(model: Any, init: Any) -> Any:
-    """Construct a model; a plain function is one itself."""
-    try:
-        made = _first_that_works(model, _readings(init))
-    except TypeError:
-        if isinstance(model, type):
-            raise
-        return model
-    return made if isinstance(model, type) or isinstance(made, torch.nn.Module) else model
-
-
-def _readings(given: Any) -> Iterator[tuple[Sequence[Any], Mapping[str, Any]]]:
-    """Yield positional and keyword arguments in the forms in which problems give them."""
-    match given:
-        case None:
-            yield (), {}
-        case dict():
-            yield (), given
-            yield (given,), {}
-        case torch.Tensor():
-            yield (given,), {}
-        case [list() | tuple() as positional, dict() as keywords]:
-            yield positional, keywords
-            yield given, {}
-        case list() | tuple():
-            yield given, {}
-        case _:
-            yield (given,), {}
-
-
-def _first_that_works(function: Any, readings: Iterator[tuple[Sequence[Any], Mapping[str, Any]]]) -> Any:
-    """Call with the first reading whose arguments fit."""
-    errors: list[TypeError] = []
-    for positional, keywords in readings:
-        try:
-            return function(*positional, **keywords)
-        except TypeError as reason:
-            errors.append(reason)
-    raise errors[0]
 
 
 def _leaves(what: str, value: Any) -> Results:

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
-
 Call = Callable[..., Any]
-_SINGLE = (torch.Tensor, bool, int, float, complex, str)
+_SINGLE = (bool, int, float, complex, str)
 _FORMS = "a list of arguments, a dict of keyword arguments, [list, dict] for both, or one tensor"
 
 
@@ -50,10 +48,11 @@ def readings(given: object, function: Call, maker: str) -> tuple[Arguments, ...]
             return (alone,)
         named_ones = Arguments((), dict(given))
         return (alone,) if not fits(function, named_ones) and fits(function, alone) else (named_ones,)
-    if isinstance(given, torch.Tensor) and given.dim():
+    dimensions = getattr(given, "dim", None)
+    if callable(dimensions) and dimensions() and isinstance(given, Iterable):  # a tensor
         alone, rows = Arguments((given,)), Arguments(tuple(given))
         return (rows,) if fits(function, rows) and not fits(function, alone) else (alone,)
-    if isinstance(given, _SINGLE):
+    if isinstance(given, _SINGLE) or callable(dimensions):
         return (Arguments((given,)),)
     if not isinstance(given, Iterable):
         raise TypeError(f"{maker} returns an object of type {type(given).__qualname__}; return {_FORMS}")
@@ -67,6 +66,28 @@ def readings(given: object, function: Call, maker: str) -> tuple[Arguments, ...]
                 return (plain,)
             return (both,) if second or not fits(function, plain) else (both, plain)
     return (plain,)
+
+
+def init_arguments(problem: Any) -> Arguments | None:
+    """Return the arguments of a loaded problem's ``Model``; None if that is a plain function.
+
+    Raises:
+        TypeError: they cannot be read, or it is neither a class nor a function.
+        Exception: whatever the problem's code raises.
+    """
+    make, maker = problem.Model, "get_init_inputs()"
+    is_module = not isinstance(make, type) and hasattr(make, "forward")
+    if is_module or not callable(make):
+        raise TypeError("Model is neither a class nor a function")
+    given = problem.get_init_inputs() if hasattr(problem, "get_init_inputs") else None
+    found = readings(given, make, maker)
+    if not isinstance(make, type):
+        taken = any(fits(make, each) for each in found)
+        if not taken and found[0].values:
+            raise TypeError(f"Model is a function, which does not take what {maker} gives; remove it")
+        if not taken or not hasattr(problem, "get_init_inputs"):
+            return None
+    return found[decide(found, lambda each: construct(make, each), maker)]
 
 
 def decide(found: Sequence[Arguments], call: Callable[[Arguments], object], maker: str) -> int:
