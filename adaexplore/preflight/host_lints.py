@@ -112,7 +112,17 @@ def _attributes(candidate: Candidate, owner: ast.ClassDef) -> frozenset[str] | N
     if any(_may_set_any(node) for node in ast.walk(owner)):
         return None
     known = frozenset(lint_table().module_attributes.split()) | set(_stored(candidate.tree))
-    return known | {name for node in statements(owner.body) for name in bound_names(node)}
+    bodies = [owner.body, *(each.body for each in _derived(candidate, owner))]
+    return known | {name for body in bodies for node in statements(body) for name in bound_names(node)}
+
+
+def _derived(candidate: Candidate, owner: ast.ClassDef) -> Iterator[ast.ClassDef]:
+    """Yield the classes that derive from ``owner``; its methods may read what they define."""
+    names = {owner.name}
+    for each in candidate.classes.values():  # a base comes before the classes that derive from it
+        if any(isinstance(base, ast.Name) and base.id in names for base in each.bases):
+            names.add(each.name)
+            yield each
 
 
 def _may_set_any(node: ast.AST) -> bool:
