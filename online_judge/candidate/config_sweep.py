@@ -128,7 +128,7 @@ class ConfigSweep:
         modules.restore_buffers(configuration.model, configuration.buffers)
         return configuration.model
 
-    def _run(self, configuration: _Configuration) -> gradients.Call:
+    def _run(self, configuration: _Configuration) -> Callable[..., Any]:
         return self.calling(configuration.model)
 
     def _call(self, configuration: _Configuration) -> None:

@@ -172,7 +172,7 @@ def _returned(facts: ModuleFacts, name: str) -> _Given:
 
     def words(given: ast.Dict) -> dict[str, ast.expr]:
         pairs = zip(given.keys, map(resolved, given.values), strict=True)
-        return {key.value: value for key, value in pairs if isinstance(key, ast.Constant)}
+        return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
 
     for statement in statements:
         match resolved(statement.value) if isinstance(statement, ast.Return) and statement.value else None:

@@ -199,10 +199,9 @@ def run_problem(module: Any, direction: str) -> Results:
         outputs = arguments.construct(model, readings[number])
     results += _leaves("the output ", outputs)
     if direction != "forward":
-        sum(
-            each.sum() for _, each in _leaves("", outputs) if getattr(each, "requires_grad", False)
-        ).backward()
-        parameters = getattr(model, "named_parameters", dict)()
+        tensors = [each for _, each in _leaves("", outputs) if isinstance(each, torch.Tensor)]
+        torch.stack([each.sum() for each in tensors if each.requires_grad]).sum().backward()
+        parameters = model.named_parameters() if isinstance(model, torch.nn.Module) else ()
         results += [(f"the gradient of {name}", value.grad) for name, value in parameters]
     results += _leaves("the state after a call ", getattr(model, "state_dict", dict)())
     return [
