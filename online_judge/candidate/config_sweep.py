@@ -20,9 +20,9 @@ from adaexplore.core.dialects import arguments
 from adaexplore.core.verdict import Status
 from online_judge.candidate import classification
 from online_judge.candidate.loading import MODULE
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules
 from online_judge.common.timing import Stopwatch
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Entered, Equip, Rated
 from online_judge.protocol.shared_tensors import MappedTensors
 
@@ -128,7 +128,7 @@ class ConfigSweep:
         modules.restore_buffers(configuration.model, configuration.buffers)
         return configuration.model
 
-    def _run(self, configuration: _Configuration) -> Callable[..., Any]:
+    def _run(self, configuration: _Configuration) -> arguments.Call:
         return self.calling(configuration.model)
 
     def _call(self, configuration: _Configuration) -> None:

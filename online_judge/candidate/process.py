@@ -25,12 +25,12 @@ from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules, timing, trees
 from online_judge.common.cores import run_on, time_on
 from online_judge.cpu import simulated_cuda
 from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Ready
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec

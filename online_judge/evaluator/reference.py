@@ -31,6 +31,7 @@ from online_judge.common import (
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
+from online_judge.evaluator.timing.baselines.baseline import all_baselines
 
 _REASON_CHARS = 300
 _WEIGHTS_BYTES = 2**30
@@ -364,14 +365,14 @@ class Reference:
 
         A compiled one is compiled once, by a call on inputs of its own.
         """
-        if kind == "eager":
+        baseline = all_baselines()[kind]
+        if baseline.prepare is None:
             return self._call
         if kind not in self._compiled:
-            mode = None if kind == "compile" else "max-autotune"
-            with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
+            with blaming(f"{baseline.name} fails"), torch.no_grad():
+                prepared = baseline.prepare(self._model)
+                compiled = gradients.calling(prepared, self.direction, self.names)
                 inputs = self.inputs(kind)
-                compiled = torch.compile(self._model, mode=mode)
-                compiled = gradients.calling(compiled, self.direction, self.names)
                 self.begin(kind)
                 compiled(*inputs)
                 self._synchronise()
@@ -380,7 +381,7 @@ class Reference:
 
     def is_compiled(self, kind: BaselineKind) -> bool:
         """Return True if :meth:`call` has nothing to compile."""
-        return kind == "eager" or kind in self._compiled
+        return all_baselines()[kind].prepare is None or kind in self._compiled
 
     def begin(self, trial: str | int) -> None:
         """Restore buffers and seed, as before each call of :meth:`outputs`."""

@@ -25,6 +25,7 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import classification
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.process import flush_output
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.compile_gate import CompileGate
@@ -33,7 +34,6 @@ from online_judge.cpu.errors import NotCheckedError
 from online_judge.cpu.target import gpu_model
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Ready
 from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec

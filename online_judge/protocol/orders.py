@@ -2,7 +2,7 @@
 
 The type of an answer is what an honest process sends. To the evaluator an answer is a claim: it reads fields
 with ``get`` and checks each. A process that cannot obey answers ``{"failed": ...}``, see
-:meth:`online_judge.protocol.findings.Failure.from_claim`, and exits.
+:meth:`online_judge.checks.facts.findings.Failure.from_claim`, and exits.
 """
 
 from __future__ import annotations

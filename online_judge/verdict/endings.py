@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adaexplore.core.verdict import Status
-from online_judge.protocol import endings
-from online_judge.protocol.findings import Failure, Stage
+from online_judge.checks.facts import endings
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.verdict import feedback
 
 PROTOCOL = 14

@@ -94,7 +94,7 @@ class ModelNew(torch.nn.Module):
 CARET = "triton.compiler.errors.CompilationError:                  ^"
 
 
-def test_one_candidate_that_needs_values_hides_no_other_error(
+def test_undecided_candidate_hides_no_other_error(
     judge: LiveJudge, trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failing = [{**STEPS[1], "code": code, "error": CARET} for code in (PICKS, SLICES, SLICES)]

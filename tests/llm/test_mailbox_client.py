@@ -157,9 +157,7 @@ def test_another_program_is_asked_again_with_a_reason(
     assert warning.getMessage().endswith(f" is {was!r}, now it is {now!r}")
 
 
-def test_answers_of_other_steps_and_tasks_do_not_count(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_answers_to_other_steps_do_not_count(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     for key in ("1_1/2/small", "1_1/3/small", "1_2/2/small", "1_1/2/small-2"):
         ask_and_answer(tmp_path, measured("1.2", key=key), key)
     for key in ("1_1/2/small", "1_1/3/small", "1_2/2/small", "1_1/2/small-2"):
@@ -167,9 +165,7 @@ def test_answers_of_other_steps_and_tasks_do_not_count(
     assert not caplog.records
 
 
-def test_runs_that_share_a_folder_keep_their_answers_apart(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_runs_in_one_folder_keep_answers_apart(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     ask_and_answer(tmp_path, measured("1.2"), "to one", run="one")
     ask_and_answer(tmp_path, measured("1.2"), "to the other", run="other")
     (warning,) = caplog.records

@@ -124,7 +124,7 @@ def test_resumed_run_without_steps_takes_the_facts(drifting: Drifting, tmp_path:
     assert [path.read_text() for path in other.waiting()] == [path.read_text() for path in run.waiting()]
 
 
-def test_replies_are_replayed_with_a_judge_of_other_times(drifting: Drifting, tmp_path: Path) -> None:
+def test_replies_are_replayed_after_new_measurements(drifting: Drifting, tmp_path: Path) -> None:
     run = MailboxRun(tmp_path / "run", *drifting[1])
     assert run.to_the_end() == 0
     again = MailboxRun(tmp_path / "again", *drifting[1], "server_type=replay", f"replay_path={run.folder}")

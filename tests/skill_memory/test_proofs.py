@@ -231,7 +231,7 @@ class Failing:
         raise self.error
 
 
-def test_a_failed_compilation_is_undecided_unless_the_judge_is_lost() -> None:
+def test_failed_compilation_is_undecided_unless_judge_is_lost() -> None:
     failed = Compiler(Failing(JudgeError("died twice")), "3.7.1", "sm_90")  # type: ignore[arg-type]
     assert (failed("", "").status, failed("", "").message) == ("not_checked", "died twice")
     lost = Compiler(Failing(JudgeUnavailableError("gone")), "3.7.1", "sm_90")  # type: ignore[arg-type]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import os
+import py_compile
 import textwrap
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 
+from adaexplore.cli.main import main
 from adaexplore.core.errors import TaskError
 from adaexplore.core.wire import Direction
 from adaexplore.tasks.sources import task_from_file
@@ -292,12 +294,14 @@ def test_what_cannot_be_inlined_is_one_line(kind: str, tmp_path: Path) -> None:
     assert words in refused(tmp_path, files, problem)
 
 
-def test_compiled_code_is_named(tmp_path: Path) -> None:
-    compiled = compile(LINEAR, "pkg.py", "exec")
-    import importlib._bootstrap_external as external
+def compile_file(folder: Path, name: str, source: str) -> None:
+    """Write a module without its source."""
+    (folder / "source.txt").write_text(source)
+    py_compile.compile(str(folder / "source.txt"), str(folder / f"{name}.pyc"))
 
-    data = external._code_to_timestamp_pyc(compiled)  # type: ignore[attr-defined]
-    (tmp_path / "pkg.pyc").write_bytes(bytes(data))
+
+def test_compiled_code_is_named(tmp_path: Path) -> None:
+    compile_file(tmp_path, "pkg", LINEAR)
     line = refused(tmp_path, {}, "from pkg import Linear3 as Model")
     assert "pkg.Linear3 is compiled code or has no Python source" in line
 
@@ -343,3 +347,86 @@ def test_packages_see_no_key_and_no_network(tmp_path: Path, monkeypatch: pytest.
         + LINEAR
     }
     assert "class Model" in inlined(tmp_path, files, "from pkg import Linear3 as Model")
+
+
+def test_functions_that_never_run_make_space(tmp_path: Path) -> None:
+    draw = "\n    def draw(self):\n        return add(self.weight)\n"
+    files = {"pkg.py": large(2000) + LINEAR + draw}
+    text = inlined(tmp_path, files, "from pkg import Linear3 as Model")
+    assert "raise NotImplementedError" in text
+    assert "x + 1999" not in text
+
+
+def test_compiled_code_that_never_runs_is_left_out(tmp_path: Path) -> None:
+    write(
+        tmp_path,
+        {"pkg.py": "import fast\n" + LINEAR + "\n    def draw(self):\n        return fast.plot(self)\n"},
+    )
+    compile_file(tmp_path, "fast", "def plot(x): return x")
+    text = inlined(tmp_path, {}, "from pkg import Linear3 as Model")
+    assert "raise NotImplementedError" in text
+    assert "fast" not in text
+
+
+def test_gradients_are_compared_in_backward_tasks(tmp_path: Path) -> None:
+    function = """
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * len(__file__)
+
+"""
+    write(
+        tmp_path,
+        {
+            "pkg.py": LINEAR.replace("return x @ self.weight", "return Twice.apply(x @ self.weight)")
+            + function
+        },
+    )
+    (tmp_path / "problem.py").write_text("import torch\nfrom pkg import Linear3 as Model\n" + ENDING)
+    assert "Twice.apply" in task_from_file(tmp_path / "problem.py", "fp32").reference
+    with pytest.raises(TaskError, match="differs from the original in the gradient of weight"):
+        task_from_file(tmp_path / "problem.py", "fp32", "both")
+
+
+def run_command(folder: Path, *settings: str) -> int:
+    given = ["dummy=true", "server_type=offline", "preset=default", "total_steps=1", *settings]
+    choices = [part for each in given for part in ("--set", each)]
+    return main(
+        ["run", "--task", str(folder / "problem.py"), *choices, "--set", f"save_path={folder / 'out'}"]
+    )
+
+
+def test_run_records_and_prompts_the_inlined_text(tmp_path: Path) -> None:
+    text = inlined(tmp_path, {"pkg.py": LINEAR}, "from pkg import Linear3 as Model")
+    run_command(tmp_path)
+    (recorded,) = (tmp_path / "out").rglob("reference_src.py")
+    assert recorded.read_text().strip() == text.strip()
+    prompts = [path.read_text() for path in (tmp_path / "out").rglob("*prompt*") if path.is_file()]
+    assert any("return x @ self.weight" in prompt for prompt in prompts)
+    assert not any("import Linear3" in prompt for prompt in prompts)
+
+
+def test_run_refuses_before_a_model_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path, {"pkg.py": large(2000) + LINEAR.replace("return x @", "return add(x) @")})
+    (tmp_path / "problem.py").write_text("import torch\nfrom pkg import Linear3 as Model\n" + ENDING)
+    assert run_command(tmp_path) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "largest: pkg.add" in line
+    assert not (tmp_path / "out").exists()
+
+
+def test_future_import_stays_only_where_fields_need_it(tmp_path: Path) -> None:
+    future = "from __future__ import annotations\n"
+    hinted = LINEAR.replace("self, x)", "self, x: torch.Tensor | Absent) -> Absent | None")
+    text = inlined(tmp_path, {"one.py": future + hinted}, "from one import Linear3 as Model")
+    assert "__future__" not in text
+    assert "def forward(self, x):" in text
+    field = "from dataclasses import dataclass\n@dataclass\nclass Size:\n    next: Size = None\n"
+    used = LINEAR.replace("super().__init__()", "super().__init__(); self.size = Size()")
+    text = inlined(tmp_path, {"two.py": future + field + used}, "from two import Linear3 as Model")
+    assert text.startswith(future)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
 from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.text.figures import first_difference
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
@@ -80,7 +81,7 @@ class MailboxClient:
         same = [name] if (self._prompts / name).exists() else []
         others: list[tuple[int, str]] = []
         for path in sorted(self._prompts.glob(f"{_stem(request)}.*.md")):
-            content, digest = path.read_bytes(), path.name.split(".")[-2]
+            content, digest = regular_bytes(path), path.name.split(".")[-2]
             earlier = content.decode("utf-8", "replace")
             line = first_difference(earlier, now, plain)
             if digest not in (_digest(content, self._run), _digest(content, "")):
@@ -133,6 +134,6 @@ def _line(text: str, number: int) -> str:
 def _text(answer: Path) -> str:
     """Return the answer; "" if there is none yet."""
     try:
-        return answer.read_bytes().decode("utf-8", "replace")
+        return regular_bytes(answer).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""

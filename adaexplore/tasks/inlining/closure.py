@@ -226,14 +226,14 @@ class _Closure:
         by_place: dict[tuple[str, int], list[_Unit]] = defaultdict(list)
         for unit in self._units.values():
             by_place[unit.module, unit.position].append(unit)
-        future = _has_future_annotations(self._root)
+        future = self._root.postpones_annotations
         for place in self._modules.execution_order():
             for unit in sorted(by_place.pop(place, ()), key=lambda unit: unit.node.lineno):
                 source = self._modules.source(unit.module)
                 assert source is not None
-                future |= _has_future_annotations(source)
                 rewriter = Rewriter(self._modules, source, names.__getitem__)
                 node = rewriter.rewrite(copy.deepcopy(unit.node))
+                future |= rewriter.postponed and source.postpones_annotations
                 if node is None:
                     continue
                 same = ast.dump(node) == ast.dump(unit.node)
@@ -311,12 +311,6 @@ def _is_definition_of(node: ast.stmt, value: object) -> bool:
     if not isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
     return any(node.lineno - len(node.decorator_list) <= line <= (node.end_lineno or 0) for line in lines)
-
-
-def _has_future_annotations(source: SourceModule) -> bool:
-    return any(
-        way[:2] == ("__future__", "annotations") for node in source.body for way in source.imports(node)
-    )
 
 
 def _title(node: ast.stmt) -> str:

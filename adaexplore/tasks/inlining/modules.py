@@ -105,6 +105,12 @@ class SourceModule:
                     found[name].append((position, node))
         return dict(found)
 
+    @property
+    def postpones_annotations(self) -> bool:
+        """Return True if the module imports ``annotations`` from the future."""
+        ways = (way for node in self.body for way in self.imports(node))
+        return any(way[:2] == ("__future__", "annotations") for way in ways)
+
     def text(self, node: ast.stmt) -> str:
         """Return the source of a statement, with its comments if it has lines of its own."""
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])

@@ -40,6 +40,7 @@ class Rewriter(ast.NodeTransformer):
     """Replace what a statement of ``source`` uses; imports of inlined packages and docstrings go.
 
     A function that the problem did not call is left out if it cannot be inlined, or if modules are lean.
+    ``postponed`` says whether an annotation of a field needs that annotations are not evaluated.
     Annotations of arguments and locals that name inlined definitions go too: they only describe.
     """
 
@@ -49,6 +50,7 @@ class Rewriter(ast.NodeTransformer):
         self._name = name
         self._scopes: list[_Scope] = []
         self._is_trial = False
+        self.postponed = False
 
     def rewrite(self, node: ast.stmt) -> ast.stmt | None:
         """Return the rewritten statement; the given one is changed. None if nothing is left."""
@@ -241,7 +243,8 @@ class Rewriter(ast.NodeTransformer):
 
     def _described(self, annotation: ast.expr | None, *, follow: bool = False) -> ast.expr | None:
         """Rewrite an annotation; None if it names what is not defined, or is inlined without ``follow``."""
-        if annotation is None:
+        if annotation is None or not self._evaluates(annotation):
+            self.postponed |= follow
             return None
         for node in ast.walk(annotation):
             if isinstance(node, ast.Name):
@@ -252,9 +255,20 @@ class Rewriter(ast.NodeTransformer):
                 known = target is not None or hasattr(builtins, node.id) or self._is_local(node.id)
                 own = isinstance(target, Definition) and target.module == self._modules.root
                 plain = target is None or isinstance(target, PlainImport) or own
+                self.postponed |= follow and not plain
                 if not known or not (plain or follow):
                     return None
         return cast(ast.expr, self.visit(annotation))
+
+    def _evaluates(self, annotation: ast.expr) -> bool:
+        """Return True if an annotation can be evaluated; only a future import permits others."""
+        if not self._source.postpones_annotations:
+            return True
+        try:
+            eval(ast.unparse(annotation), dict(self._source.namespace))
+        except Exception:  # noqa: BLE001 - the user's code
+            return False
+        return True
 
     def _is_local(self, name: str) -> bool:
         return any(name in scope for scope in self._scopes)

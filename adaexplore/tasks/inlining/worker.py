@@ -200,7 +200,7 @@ def run_problem(module: Any, direction: str) -> Results:
     results += _leaves("the output ", outputs)
     if direction != "forward":
         tensors = [each for _, each in _leaves("", outputs) if isinstance(each, torch.Tensor)]
-        torch.stack([each.sum() for each in tensors if each.requires_grad]).sum().backward()
+        torch.autograd.backward([each.sum() for each in tensors if each.requires_grad])
         parameters = model.named_parameters() if isinstance(model, torch.nn.Module) else ()
         results += [(f"the gradient of {name}", value.grad) for name, value in parameters]
     results += _leaves("the state after a call ", getattr(model, "state_dict", dict)())

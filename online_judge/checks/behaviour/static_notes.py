@@ -1,6 +1,4 @@
-"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely uses."""
-
-from __future__ import annotations
+"""Does a candidate's text use constructs that cheating needs and honest code rarely uses?"""
 
 import ast
 import re
@@ -9,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from adaexplore.core.text import syntax
-from online_judge.verdict.flags import Flag
+from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Severity
 
 _SHOWN = 4
 _IMPORTED = {
@@ -53,19 +51,36 @@ _BENIGN = re.compile(
 )
 
 
-def notes(source: str) -> list[Flag]:
-    """Return one note for each id, with lines and constructs; none for a source that does not parse."""
+class SourceText(CheckFact):
+    text: str
+
+
+_FLAGS = {
+    id_: FlagKind(
+        id_,
+        Severity.NOTE,
+        "lines of the source and what they name; a pattern alone is never more than a note",
+        "read these lines",
+    )
+    for id_ in (*_IMPORTED, "static_fallback")
+}
+
+
+def _find(source: SourceText) -> Iterator[Found]:
+    """Yield one note for each id, with lines and constructs; none for a source that does not parse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
-            tree = syntax.parse(source)
+            tree = syntax.parse(source.text)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
-        return []
+        return
     names = dict(syntax.imports(ast.walk(tree)))  # such as ``F`` for ``torch.nn.functional``
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for id_, what, line in _uses(tree, names):
         found[id_].setdefault(what, line)
-    return [Flag(id_, _evidence(found[id_])) for id_ in (*_IMPORTED, "static_fallback") if id_ in found]
+    for id_, kind in _FLAGS.items():
+        if id_ in found:
+            yield kind.found(_evidence(found[id_]))
 
 
 def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, int]]:
@@ -140,3 +155,6 @@ def _evidence(found: dict[str, int]) -> str:
     places = [f"line {line}: {what}" for what, line in sorted(found.items(), key=lambda item: item[1])]
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return f"{'; '.join(places[:_SHOWN])}{more}"
+
+
+CHECK = Check(tuple(_FLAGS.values()), (SourceText,), _find)

@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.protocol.findings import Difference, Fact, Failure
-from online_judge.protocol.precision import Error, Graded, Limit
+from online_judge.checks.facts.findings import Difference, Fact, Failure
+from online_judge.checks.facts.precision import Error, Graded, Limit
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Field
 
+from online_judge.checks.facts.findings import adapter_of
 from online_judge.common import printable
-from online_judge.protocol.findings import adapter_of
 
 MAX_NAMED = 64
 MAX_NAME = 120
