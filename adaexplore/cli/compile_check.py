@@ -6,7 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
-from adaexplore.cli.options import add_judge, add_set, add_short, configuration
+from adaexplore.cli.options import add_judge, add_set, add_short, add_task, configuration
 from adaexplore.core.files.inputs import input_text
 from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.tasks.sources import task_from_file
@@ -16,7 +16,7 @@ STOPPED = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", type=Path, metavar="FILE", help="file that defines ModelNew")
-    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    add_task(parser)
     add_set(parser)
     add_judge(parser)
     add_short(parser, "preset", "target", "timeout")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from adaexplore.cli.options import add_config, add_short, configuration
+from adaexplore.cli.options import add_config, add_short, add_task, configuration
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_text
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KERNEL.py",
         help="file that defines ModelNew; two files are also compared with each other",
     )
-    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    add_task(parser)
     add_config(parser)
     add_short(parser, "timeout")
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")

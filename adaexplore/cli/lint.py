@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from adaexplore.cli.options import add_task
 from adaexplore.cli.output import show
 from adaexplore.core.cpu_limit import CpuLimitReached, cpu_limit
 from adaexplore.core.environment import TritonFacts
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="module that defines ModelNew")
-    parser.add_argument("--task", type=Path, metavar="PROBLEM.py", help="the problem's file")
+    add_task(parser, required=False)
     parser.add_argument(
         "--triton",
         metavar="FILE",

@@ -61,6 +61,33 @@ def add_judge(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_task(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add ``--task`` of a command that takes one problem."""
+    parser.add_argument(
+        "--task",
+        type=Path,
+        action=_Once,
+        required=required,
+        metavar="PROBLEM.py",
+        help="the problem's file",
+    )
+
+
+class _Once(argparse.Action):
+    """Stores a value that may be given once: another one would replace it silently."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest) is not None:
+            parser.error(f"{option_string} is given twice; this command takes one problem")
+        setattr(namespace, self.dest, values)
+
+
 def add_short(parser: argparse.ArgumentParser, *names: str) -> None:
     """Add short options for keys, such as ``steps``: ``--steps N`` is ``--set total_steps=N``."""
     for name in names:

@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from adaexplore.cli.options import add_config, configuration
+from adaexplore.cli.options import add_config, add_task, configuration
 from adaexplore.cli.output import columns, show
 from adaexplore.cli.sass import sass
 from adaexplore.core.errors import UsageError
@@ -41,7 +41,7 @@ _OPTIONAL = ("programs", "warps", "shared B")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
-    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    add_task(parser)
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(

@@ -201,3 +201,13 @@ def test_run_of_another_preset_says_how_to_continue(
     assert main([*run, "--steps", "2"]) == 2
     assert "add --preset paper" in capsys.readouterr().err
     assert main([*run, "--steps", "2", "--preset", "paper"]) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    "command", [["eval", "k.py"], ["compile-check", "k.py"], ["profile", "k.py"], ["lint", "k.py"]]
+)
+def test_second_problem_of_one_command_is_refused(
+    command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--task", "a.py", "--task", "b.py"]) == 2
+    assert "--task is given twice" in capsys.readouterr().err
