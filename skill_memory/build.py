@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.llm.protocol import ModelClient
+from skill_memory.failures.sources import Collected
 from skill_memory.sidecar import RECURS, read_sidecar
-from skill_memory.sources import Collected
 from skill_memory.store import known_rules, make_memory, read_rules
 from skill_memory.update import MemoryUpdater
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from adaexplore.core.replies.answers import answer_in
 from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose, RuleData
 from adaexplore.prompts.render import render
+from skill_memory.failures.signature import Signature
 from skill_memory.rule import Evidence
-from skill_memory.signature import Signature
 from skill_memory.store import SEPARATOR
 
 _SHOWN = 6

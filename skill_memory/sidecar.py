@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaexplore.core.files import atomic as files
 from adaexplore.core.files.atomic import write_text
+from skill_memory.failures.signature import Signature
 from skill_memory.rule import Evidence
-from skill_memory.signature import Signature
 
 log = logging.getLogger(__name__)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from adaexplore.core.errors import ConfigError, StorageError
 from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import regular_bytes
 from skill_memory.rule import Rule, rule_from_json, rule_to_json
 from skill_memory.sidecar import finish_pending, locked, read_sidecar
 
@@ -161,7 +162,7 @@ def _with_proofs(path: Path, rules: Sequence[Rule]) -> list[Rule]:
 def _lines(path: Path) -> Iterator[tuple[int, bytes, Rule | ValueError | None]]:
     """Yield the lines of a memory: number, content, and the rule, the fault, or None for a blank line."""
     try:
-        data = path.read_bytes()
+        data = regular_bytes(path)
     except OSError as error:
         raise ConfigError(
             f"cannot read the memory {path}: {error.strerror or error}; correct general_memory_path"

@@ -19,9 +19,10 @@ from adaexplore.core.files.atomic import write_text
 from adaexplore.core.usage import Usage
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelClient
-from skill_memory.construct import offending_line
 from skill_memory.distil import UnusableReply, distil
-from skill_memory.failure import TaskFailures
+from skill_memory.failures.construct import offending_line
+from skill_memory.failures.failure import TaskFailures
+from skill_memory.failures.signature import error_text, writable
 from skill_memory.merge import SAME_RULE, merge, nearest
 from skill_memory.rule import Evidence, Rule
 from skill_memory.sidecar import (
@@ -37,7 +38,6 @@ from skill_memory.sidecar import (
     read_sidecar,
     write_sidecar,
 )
-from skill_memory.signature import error_text, writable
 from skill_memory.store import format_rules, is_jsonl, joined, known_rules, read_rules, set_aside
 
 log = logging.getLogger(__name__)

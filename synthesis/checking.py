@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median_high
 
 from adaexplore.core.errors import TaskError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.wire import DtypeName
 from adaexplore.judge_client.protocol import Judge
 from synthesis.catalogue import Catalogue
@@ -61,7 +62,7 @@ def check_set(
     if not paths:
         raise TaskError(f"no problems in {folder}; name a folder that holds 1.py, 2.py, ...")
     # invalid UTF-8 is then invalid Python, and reported as such
-    sources = {path.name: path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths}
+    sources = {path.name: regular_bytes(path).decode("utf-8", "surrogateescape") for path in paths}
 
     def look(name: str) -> Finding:
         found = examine(judge, sources[name], dtype, margin=False)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.replies.answers import answer_in
 from adaexplore.core.replies.programs import program_in
 from adaexplore.core.streams import stream
@@ -209,4 +210,4 @@ def _file(folder: Path, number: int) -> Path:
 
 def _read(path: Path) -> str:
     """Read a file; a file that is not UTF-8 was not made here and equals no problem."""
-    return path.read_text(encoding="utf-8", errors="surrogateescape")
+    return regular_bytes(path).decode("utf-8", "surrogateescape")

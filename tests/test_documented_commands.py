@@ -38,6 +38,7 @@ NOT_RUN = {
     r"adaexplore datasets download kernelbench *#": "network",
     r"ray start ": "many machines",
     r"adaexplore judge .*--ray": "many machines",
+    r"adaexplore .*--task softmax.py": "test_workloads.py runs that page's example",
 }
 """Lines that no test executes, with the reason."""
 
@@ -45,21 +46,21 @@ SERVERS = (r"uvicorn ", r"bash online_judge/start_server.sh", r"adaexplore view(
 """Lines that serve until they are stopped; each must answer. ``adaexplore judge`` is the shared judge."""
 
 ADDED = {
-    r"run(?!.*(--dry-run|--fork))": "--set total_steps=1 --set num_processes=1 --judge JUDGE",
+    r"run(?!.*(--dry-run|--fork))": "--steps 1 --set num_processes=1 --judge JUDGE",
     r"run(?!.*(--dry-run|--fork|--task|openai.yaml|test_source=TB))": "--set test_list_path=one.txt",
-    r"run.*--fork": "--set total_steps=12 --judge JUDGE",
-    r"run.*memory_update": "--set save_path=outputs/learning",
+    r"run.*--fork": "--steps 12 --judge JUDGE",
+    r"run.*memory_update": "--out outputs/learning",
     r"run.*SYN-v1": "--set general_memory_path=adapted.txt",
-    r"run.*test_source=TB[GT]": "--set server_type=offline --set save_path=outputs/tritonbench",
-    r"run.*test_source=FIT": "--set server_type=offline --set save_path=outputs/flashinfer",
-    r"compare": "--seeds 1 --set dummy=true --set total_steps=1",
+    r"run.*test_source=TB[GT]": "--offline --out outputs/tritonbench",
+    r"run.*test_source=FIT": "--offline --out outputs/flashinfer",
+    r"compare": "--seeds 1 --set dummy=true --steps 1",
     r"(doctor|eval|profile|compile-check|re-evaluate|baseline|synth|build-memory)": "--judge JUDGE",
     r"baseline": "--set test_list_path=one.txt --out timing",
     r"datasets": "--catalogue catalogue.yaml --into downloads",
-    r"synth --(count|set)": "--count 1 --set num_processes=1",
-    r"synth --set server_type=offline": "--out datasets/KernelBench_syn/offline",
+    r"synth --(count|offline)": "--count 1 --set num_processes=1",
+    r"synth --offline": "--out datasets/KernelBench_syn/offline",
     r"build-memory.*--prove": "--prove 1",
-    r"build-memory.*--(runs|traces)": "--set server_type=offline",
+    r"build-memory.*--(runs|traces)": "--offline",
     r"view(?!.*--export)": "--port 0",
 }
 """What ``adaexplore`` lines get in addition, so that they end soon and ask the shared judge."""
@@ -94,11 +95,11 @@ def shell_blocks(page: Path) -> Iterator[tuple[str, int, str]]:
 
 
 def lines_of(page: Path) -> Iterator[Line]:
-    """Yield the commands of a page; a loop is one command."""
+    """Yield the commands of a page; a loop, or a block that sets a variable, is one command."""
     for language, first, text in shell_blocks(page):
         if language != "bash":
             continue
-        if re.match(r"while|for|if", text):
+        if re.search(r"^(while|for|if) |^\w+=\$", text, re.MULTILINE):
             yield Line(page.name, first, text)
             continue
         for found in re.finditer(r"(?:.*\\\n)*.+", text):
@@ -143,10 +144,6 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a folder with the files that the pages assume."""
     place = tmp_path_factory.mktemp("documented")
     answer = f"```python\n{KERNEL}\n```"
-    problem = REFERENCE.replace("def get_inputs():\n    return [torch.randn(8, 16)]", "")
-    workloads = (
-        'def get_workloads():\n    return [{"name": "a", "get_inputs": lambda: [torch.randn(8, 16)]}]\n'
-    )
     run = ["--set", "dummy=true", "--set", "server_type=offline", "--set", "save_path=outputs/my_run"]
     tolerance = {"max_atol": 0.1, "max_rtol": 0.05, "required_matched_ratio": 1.0}
     texts = {
@@ -155,10 +152,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "list.txt": "1 1\n",
         "two.txt": "2 17,40\n",
         "my_module.py": REFERENCE,
+        "my_problems/relu.py": REFERENCE,
         "problem.py": REFERENCE,
         "kernel.py": KERNEL,
         "other.py": KERNEL,
-        "softmax.py": problem + workloads,
         "kernels/level1/1.py": KERNEL,
         "plain.yaml": OFFLINE,
         "other.yaml": f"{OFFLINE}p_large: 0.5\n",
@@ -268,6 +265,8 @@ def extended(line: Line, judge: str) -> str:
     command = re.sub(r" {2,}#.*", "", line.text)
     if command.startswith("python -m tool_scripts.judge_benchmark"):
         return f"{command} --judge {judge}"
+    if "curl " in command:
+        return command.replace("http://127.0.0.1:12017", judge)
     added = [more for kind, more in ADDED.items() if re.match(f"adaexplore {kind}", command)]
     return re.sub(r"\bJUDGE\b", judge, " ".join([command.replace("12017", "0"), *added]))
 
@@ -288,6 +287,8 @@ def test_command_works(line: Line, workplace: Path, environment: dict[str, str])
     if not command.startswith("adaexplore "):
         done = subprocess.run(["bash", "-ec", command], timeout=120, capture_output=True, text=True)
         assert done.returncode == expected, done.stderr
+        if "curl " in command:
+            assert '"correctness":true' in done.stdout
         return
     words = [os.path.expanduser(word) for word in shlex.split(command)]
     running = RunRecords(Path("outputs/my_run")).lock() if words[1] == "steer" else nullcontext()

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## Add an? (.+?)\n(.+?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 AGENT = ("search policy", "model client", "task source")
-JUDGE = ("judge check", "flag")
+JUDGE = ("check", "baseline kind")
 
 
 def copy_with(folder: Path, *parts: str) -> Path:
@@ -110,7 +110,7 @@ def test_client_of_the_example_asks_its_server(agent: Path) -> None:
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         url = f"base_url=http://127.0.0.1:{server.server_port}"
-        logs = run(agent, "server_type=plain", url, "agent_type=PS", "problem_id=1")
+        logs = run(agent, "server_type=plain", url, "preset=paper", "agent_type=PS", "problem_id=1")
         server.shutdown()
     assert len(logs) == len(prompts) == 6
     assert "class Model" in prompts[0]
@@ -128,11 +128,29 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
 
 
 @pytest.mark.slow
-def test_check_and_flag_of_the_examples_work(judge: LiveJudge) -> None:
+def test_checks_of_the_examples_work(judge: LiveJudge) -> None:
     launches = "relu_kernel[(triton.cdiv(h.numel(), 64),)](h, y, h.numel(), BLOCK=64)"
     many = judge.evaluate(PASSING.replace(launches, f"for _ in range(40): {launches}"))["metadata"]
     assert many["status"] == "passed"
     assert "many_launches" in many["integrity"]
-    rejected = judge.evaluate(with_forward(HONEST.replace("return ", "y = ") + "\nx.zero_()\nreturn y"))
+    turned = HONEST.replace("return ", "y = ") + "\nreturn y.t().contiguous().t()"
+    rejected = judge.evaluate(with_forward(turned))
     assert (rejected["correctness"], rejected["metadata"]["status"]) == (False, "integrity")
-    assert "a call changed its inputs" in rejected["metadata"]["feedback"]
+    assert "an output has the strides" in rejected["metadata"]["feedback"]
+
+
+def test_baseline_of_the_example_is_compiled(tmp_path: Path) -> None:
+    copy = copy_with(tmp_path / "copy", "baseline kind")
+    program = (
+        "from typing import get_args\n"
+        "import torch\n"
+        "from adaexplore.core.wire import BaselineKind\n"
+        "from online_judge.evaluator.timing.baselines.baseline import all_baselines\n"
+        "torch.compile = lambda model, mode: print(mode)\n"
+        "all_baselines()['reduce-overhead'].prepare(torch.nn.Identity())\n"
+        "assert all_baselines().keys() == set(get_args(BaselineKind))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=True, timeout=100
+    )
+    assert done.stdout == "reduce-overhead\n"

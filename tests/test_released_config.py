@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.model_server import Fail, ModelServer
 
 ROOT = Path(__file__).parents[1]
+CONFIG = "config/KB-l2/config_KB-l2_AdaExplore_50.yaml"
 PROBLEM = """
 import torch
 import torch.nn as nn
@@ -81,7 +82,7 @@ def test_the_released_yaml_runs_unchanged(tmp_path: Path) -> None:
         }
         arguments = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
         ended = subprocess.run(
-            [sys.executable, "-m", "adaexplore", "run", "--config", "config/KB-l2/mcts.yaml", *arguments],
+            [sys.executable, "-m", "adaexplore", "run", "--config", CONFIG, *arguments],
             cwd=ROOT,
             env={**os.environ, "KERNELBENCH_ROOT": str(folder.parent)},
             capture_output=True,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -40,11 +42,12 @@ def get_workloads():
 STEPS = 2
 
 
-def adaexplore(*arguments: str) -> subprocess.CompletedProcess[str]:
+def adaexplore(*arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    kept = {key: value for key, value in os.environ.items() if key != "KERNELBENCH_ROOT"}
     return subprocess.run(
         [sys.executable, "-m", "adaexplore", *arguments],
-        cwd=ROOT,
-        env={key: value for key, value in os.environ.items() if key != "KERNELBENCH_ROOT"},
+        cwd=folder,
+        env=kept | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=280,
@@ -56,7 +59,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("workloads")
     (folder / "affine.py").write_text(PROBLEM)
     (folder / "affine.hidden.py").write_text(HIDDEN)
-    settings = ["preset=default", "server_type=offline", "use_remote_eval=false", "judge_device=cpu"]
+    settings = ["server_type=offline", "use_remote_eval=false", "judge_device=cpu"]
     settings += [f"save_path={folder / 'run'}", f"total_steps={STEPS}"]
     chosen = [argument for setting in settings for argument in ("--set", setting)]
     ended = adaexplore("run", "--task", str(folder / "affine.py"), *chosen)
@@ -97,3 +100,18 @@ def test_replay_ends_in_the_same_bytes(whole: Path, tmp_path: Path) -> None:
     assert "hidden_workloads_src.py" in [path.name for path in kept]
     for path in kept:
         assert (tmp_path / "run" / "0_affine" / path.name).read_text() == path.read_text(), path.name
+
+
+def test_example_of_the_page_runs_without_gpu(tmp_path: Path) -> None:
+    page = (ROOT / "docs/workloads.md").read_text()
+    (shell,) = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
+    shown, hidden = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "softmax.py").write_text(shown)
+    (tmp_path / "softmax.hidden.py").write_text(hidden)
+    for line in shell.splitlines():
+        name, *arguments = shlex.split(line)
+        assert name == "adaexplore"
+        ended = adaexplore(*arguments, folder=tmp_path)
+        assert ended.returncode == 0, ended.stderr + ended.stdout
+    assert "too large" not in ended.stderr
+    assert "degenerate" not in ended.stdout

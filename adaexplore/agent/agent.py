@@ -133,7 +133,8 @@ class Conversation:
         wanted = attempts[-1].reason in options.repaired and len(attempts) <= options.repair_attempts
         if not wanted or len(self._turns[-1].reply) > MOST_SHOWN_CHARS:
             return False
-        request = ModelRequest(self._repair_prompt(attempts[-1]), Purpose.REPAIR, "", earlier=self._turns)
+        prompt = self._repair_prompt(attempts[-1]).text
+        request = ModelRequest(prompt, Purpose.REPAIR, "", earlier=self._turns)
         most = options.max_prompt_tokens
         return most <= 0 or estimate_tokens(request.transcript) <= most
 
@@ -147,7 +148,7 @@ class Conversation:
         """
         last = attempts[-1]
         reason = "" if last.reason is None else last.reason.value
-        reply = self._send(Purpose.REPAIR, self._repair_prompt(last), (), reason)
+        reply = self._send(Purpose.REPAIR, self._repair_prompt(last), reason)
         whole = (each.source for each in reversed(attempts) if self._is_whole(each))
         return self._read(reply, next(whole, ""))
 
@@ -167,7 +168,7 @@ class Conversation:
         """Return whether the reply was a whole file."""
         return bool(attempt.source) and (self._parent is None or attempt.rewritten)
 
-    def _repair_prompt(self, last: Attempt) -> str:
+    def _repair_prompt(self, last: Attempt) -> Prompt:
         return repair_prompt(last.objection, edits=self._parent is not None and not last.rewritten)
 
     def _guidance(self, prompts: StepPrompts, chain: Sequence[ShownKernel]) -> str:
@@ -184,16 +185,18 @@ class Conversation:
     def _ask(self, purpose: Purpose, prompt: Prompt) -> ModelReply:
         """Send a request that starts a new conversation."""
         self._turns = ()
-        return self._send(purpose, noted(prompt, self._plan.note).text, prompt.cuts, "")
+        return self._send(purpose, noted(prompt, self._plan.note), "")
 
-    def _send(self, purpose: Purpose, prompt: str, cuts: tuple[int, ...], reason: str) -> ModelReply:
+    def _send(self, purpose: Purpose, prompt: Prompt, reason: str) -> ModelReply:
         name = request_name(purpose.value, [exchange.purpose for exchange in self._exchanges])
         key = f"{self._agent.task.key}/{self._plan.step}/{name}"
-        reply = self._agent.client.complete(ModelRequest(prompt, purpose, key, cuts, self._turns, self._data))
-        self._exchanges.append(Exchange(purpose.value, prompt, reply.text, reply.finish.value, reason))
+        text, cuts, plain = prompt.text, prompt.cuts, prompt.plain
+        request = ModelRequest(text, purpose, key, cuts, self._turns, self._data, plain)
+        reply = self._agent.client.complete(request)
+        self._exchanges.append(Exchange(purpose.value, text, reply.text, reply.finish.value, reason))
         self._usage += reply.usage
         reply = replace(reply, text=self._reading.answer_in(reply.text))
-        self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
+        self._turns = (*self._turns, Turn(text, purpose, reply.text, cuts, plain))
         return reply
 
 

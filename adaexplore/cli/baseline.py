@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, configuration
 from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files.atomic import locked, write_json
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.task import Task
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.judge_client.access import JudgeAccess, open_judge
@@ -22,7 +23,6 @@ from adaexplore.judge_client.baselines import FILE_NAMES, Timed, conditions, is_
 from adaexplore.run.batch import run_batch
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment, read_environment
-from adaexplore.settings.load import load_config
 from adaexplore.tasks.problem_folders import KB_ROOT, SYN_ROOT
 from adaexplore.tasks.sources import load_tasks
 from adaexplore.tasks.test_list import Selection
@@ -42,11 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Time the references without a record, each as its own candidate; print the path of the record."""
-    config = load_config(args.config, overrides(args)).model_copy(update={"direction": "forward"})
+    config = configuration(args, args.config).model_copy(update={"direction": "forward"})
     if config.baseline == "max-autotune":  # it chooses by time, which other jobs on the GPU would change
         config = config.model_copy(update={"num_processes": 1})
     if config.test_source not in ("KB", "SYN"):
         raise UsageError(f"baseline times references of KernelBench or SYN, not of {config.test_source}")
+    if config.task is not None:
+        raise UsageError(
+            "baseline times the problems of a set; set task to null and name them by test_list_path"
+        )
     environment = read_environment(os.environ)
     tasks = load_tasks(config, environment)
     levels = {task.level for task in tasks}
@@ -142,7 +146,7 @@ def _read(path: Path, hardware: str) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        record: Any = parse_json(path.read_text(encoding="utf-8"))
+        record: Any = parse_json(regular_bytes(path))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); move it away") from error
     levels = record.values() if isinstance(record, dict) else [None]

@@ -10,20 +10,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, add_short, configuration
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import JudgeError, UsageError
 from adaexplore.report.text import count_of, wrapped
 from adaexplore.run.build import open_model_within_budget
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.load import load_config
 from skill_memory.build import Built, build
-from skill_memory.compiler import open_compiler
-from skill_memory.compiling import located, needs_locating
-from skill_memory.proofs import Proofs, prove
-from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.failures.sources import Collected, from_run, from_trees
+from skill_memory.proof.compiler import open_compiler
+from skill_memory.proof.compiling import located, needs_locating
+from skill_memory.proof.proofs import Proofs, prove
+from skill_memory.proof.verify import Verification, verify_file
 from skill_memory.store import is_jsonl, read_rules
-from skill_memory.verify import Verification, verify_file
 
 logger = logging.getLogger(__name__)
 
@@ -49,15 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--verify", type=Path, metavar="FILE", help="compile the proof of every rule; builds no memory"
     )
-    parser.add_argument("--target", metavar="sm_90", help="architecture to compile for")
     add_config(parser)
+    add_short(parser, "target", "model", "offline")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Build or verify a memory; print the figures."""
-    target = [] if args.target is None else [f"compile_target={args.target}"]
-    config = load_config(args.config, [*overrides(args), *target])
+    config = configuration(args, args.config)
     if args.verify is not None:
         if args.runs or args.traces is not None or args.out is not None:
             raise UsageError("--verify builds nothing; leave out --runs, --traces and --out")

@@ -10,7 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
-from adaexplore.cli.options import add_set
+from adaexplore.cli.options import add_judge, add_set, add_short, overrides
 from adaexplore.cli.output import columns
 from adaexplore.cli.run import carry_out
 from adaexplore.core.errors import UsageError
@@ -36,6 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--tasks", type=Path, metavar="LIST", help="test list for all configurations")
     add_set(parser, "override one key in all configurations")
+    add_judge(parser)
+    add_short(parser, "preset", "steps", "model", "offline")
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder for the runs, as NAME/seed-N"
     )
@@ -56,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
         for path in args.config:
             folder = runs[path.stem][seed]
             chosen = {"seed": seed, "save_path": str(folder), **tasks_given}
-            config = load_config(path, args.set, chosen)
+            config = load_config(path, overrides(args), chosen)
             planned.append((config, load_tasks(config, read_environment(os.environ))))
     if len({tuple(task.key for task in tasks) for _, tasks in planned}) > 1:
         raise UsageError("the configurations name different tasks; give one list with --tasks")

@@ -6,10 +6,9 @@ import argparse
 import json
 from pathlib import Path
 
-from adaexplore.cli.options import add_judge, add_set, add_timeout, overrides
+from adaexplore.cli.options import add_judge, add_set, add_short, configuration
 from adaexplore.core.files.inputs import input_text
-from adaexplore.judge_client.access import open_judge
-from adaexplore.settings.load import load_config
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.tasks.sources import task_from_file
 
 STOPPED = 1
@@ -18,20 +17,16 @@ STOPPED = 1
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kernel", type=Path, metavar="FILE", help="file that defines ModelNew")
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
-    parser.add_argument(
-        "--target", default="sm_90", metavar="ARCH", help="GPU to compile for (default: sm_90)"
-    )
-    add_timeout(parser)
     add_set(parser)
     add_judge(parser)
+    add_short(parser, "preset", "target", "timeout")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the finding; return 0 without one, 1 if the kernel cannot work, 4 if the judge failed."""
-    settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
-    config = load_config(None, [*settings, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    config = configuration(args, None, "judge_device=cpu", "num_processes=1")
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     source = input_text(args.kernel, "kernel file")
     with open_judge(config) as access:
         found = access.first.compile(task, source)

@@ -8,7 +8,7 @@ from pathlib import Path
 from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.pricing import model_table
-from adaexplore.llm.replay_client import ReplayClient
+from adaexplore.llm.vendors.replay_client import ReplayClient
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.text import count_of
 from adaexplore.run.build import judge_facts

@@ -8,16 +8,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from adaexplore.cli.options import add_config, add_timeout, overrides
+from adaexplore.cli.options import add_config, add_short, configuration
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.verdict import Verdict
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.report.race import race, race_text
 from adaexplore.report.text import wrapped
 from adaexplore.report.verdict_page import verdict_page
-from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
 INCORRECT = 1
@@ -33,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     add_config(parser)
-    add_timeout(parser)
+    add_short(parser, "timeout")
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
 
 
@@ -41,9 +40,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the verdicts; return 0 if all are correct, 1 if not, 4 if the judge failed."""
     if len(args.kernels) > 2:
         raise UsageError("eval takes one kernel, or two to compare")
-    preset = [] if args.config is not None else ["preset=default"]
-    config = load_config(args.config, [*preset, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    config = configuration(args, args.config)
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     sources = [input_text(path, "kernel file") for path in args.kernels]
     with open_judge(config, force=True) as access:
         verdicts = [access.first.evaluate(task, source) for source in sources]

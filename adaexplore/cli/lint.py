@@ -13,10 +13,11 @@ from adaexplore.cli.output import show
 from adaexplore.core.cpu_limit import CpuLimitReached, cpu_limit
 from adaexplore.core.environment import TritonFacts
 from adaexplore.core.errors import UsageError
-from adaexplore.core.files.inputs import input_bytes, input_text
+from adaexplore.core.files.inputs import input_bytes
 from adaexplore.preflight.findings import Finding, finding
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
+from adaexplore.tasks.sources import task_from_file
 
 FOUND = 1
 _VERSION = re.compile(r"\d+(\.\d+)+(\+\S+)?")
@@ -48,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     if not args.timeout > 0:
         raise UsageError(f"--timeout must be above 0, not {args.timeout:g}")
     triton = _triton(args.triton)
-    reference = None if args.task is None else input_text(args.task, "problem file")
+    reference = None if args.task is None else task_from_file(args.task, "fp32").reference
     told, unread = [], []
     for file in args.files:
         try:

@@ -97,7 +97,7 @@ def _run(given: Sequence[str]) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     chosen = parser
     for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        command = commands.add_parser(name, help=purpose, description=f"{purpose[0].upper()}{purpose[1:]}.")
         if list(given[:1]) == [name]:
             chosen = command
             _module(name).add_arguments(command)

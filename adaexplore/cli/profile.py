@@ -8,7 +8,7 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, configuration
 from adaexplore.cli.output import columns, show
 from adaexplore.cli.sass import sass
 from adaexplore.core.errors import UsageError
@@ -17,11 +17,10 @@ from adaexplore.core.files.inputs import input_text
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text
 from adaexplore.report.text import NONE, text_table, wrapped
-from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
 NO_PROFILE = 1
@@ -55,9 +54,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the profile and return 0; without a profile, log the reason and return 1."""
-    preset = [] if args.config is not None else ["preset=default"]
-    config = load_config(args.config, [*preset, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str, config.direction)
+    config = configuration(args, args.config)
+    task = task_from_file(args.task, config.dtype_str, config.direction, judge_packages(config))
     source = input_text(args.kernel, "kernel file")
     with open_judge(config) as access:
         judge = access.first

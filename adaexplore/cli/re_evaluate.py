@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaexplore.cli.options import add_judge, add_set, overrides
+from adaexplore.cli.options import add_judge, add_set, configuration
 from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.saved import re_evaluate_saved
 from adaexplore.core.errors import ProblemError, UsageError
@@ -25,7 +25,6 @@ from adaexplore.report.task_result import task_result
 from adaexplore.report.text import text_table
 from adaexplore.report.verdict_page import flag_lines
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.load import load_config
 
 logger = logging.getLogger(__name__)
 
@@ -72,15 +71,17 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--step belongs to a run directory, --tasks and --out to --saved DIR")
     if args.saved is not None:
         out = args.out or Path("outputs/re-evaluated")
-        config = load_config(None, ["preset=default", *overrides(args)])
+        config = configuration(args, None)
         if config.test_source not in ("KB", "SYN"):
             raise UsageError(f"--saved judges kernels of KernelBench or SYN, not of {config.test_source}")
         return re_evaluate_saved(config, args.saved, args.tasks, out)
     if args.step is not None and args.step < 1:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
-    ours = bool(records.environment())  # a run of the release has other keys and gets the defaults
-    config = load_config(records.folder / CONFIG if ours else None, overrides(args))
+    if records.environment():
+        config = configuration(args, records.folder / CONFIG)
+    else:  # a run of the release, whose file has other keys
+        config = configuration(args, None, "preset=paper")
     with (
         records.lock(),
         open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,

@@ -68,8 +68,12 @@ def _by_category(runs: Sequence[Path], within: int | None, table_format: TableFo
 
 def _plot(runs: Sequence[Path], folder: Path) -> None:
     need_packages("--plot", "view", "jinja2", "resvg_py")
-    from adaexplore.view.plot import write_figures
+    from adaexplore.view.plot import not_drawn, write_figures
     from adaexplore.view.sources import open_source, read_all
 
-    written = write_figures(read_all([open_source(path) for path in runs]), folder)
-    logger.info("%d plots are in %s", len(written), folder)
+    found = read_all([open_source(path) for path in runs])
+    written = write_figures(found, folder)
+    for line in not_drawn(found):
+        logger.warning("--plot: %s", line)
+    if written:
+        logger.info("%d plots are in %s", len(written), folder)

@@ -11,16 +11,15 @@ from typing import Any
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, add_short, configuration
 from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
-from adaexplore.core.errors import StorageError, UsageError
-from adaexplore.core.files.atomic import write_json
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files.atomic import cannot_write, write_json
 from adaexplore.judge_client.access import open_judge
 from adaexplore.report.text import count_of
 from adaexplore.run.build import open_model_within_budget
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import locate
 from synthesis.catalogue import Catalogue, read_catalogue
 from synthesis.checking import check_set
@@ -35,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_config(parser)
+    add_short(parser, "model", "offline")
     parser.add_argument("--count", type=_positive, default=200, help="number of problems in the finished set")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the set")
     parser.add_argument(
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make or check a set and print a summary; fail if problems are missing or unusable."""
-    config = load_config(args.config, overrides(args))
+    config = configuration(args, args.config)
     catalogue = read_catalogue(args.catalogue)
     if args.check is not None:
         return _check(args, config, catalogue)
@@ -151,7 +151,7 @@ def _log(folder: Path) -> Path:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot use {folder}: {error.strerror}; choose another --out") from error
+        raise cannot_write(path, error, "choose another --out") from error
     return path
 
 

@@ -26,6 +26,9 @@ class DraftOutcome(StrEnum):
     SEED = "seed"  # a starting kernel that the user gave; no model was asked
 
 
+AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
+"""Outcomes that leave the program unchanged."""
+
 STOPPED = (DraftOutcome.LINT_STOPPED, DraftOutcome.GATE_STOPPED)
 """Outcomes with their own verdict."""
 

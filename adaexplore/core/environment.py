@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from adaexplore.core.profile import Profile
 from adaexplore.core.wire import Direction, DtypeName, TensorFacts, Tf32Policy, Tier
@@ -16,6 +16,10 @@ FactName = Literal[
     "versions", "language", "hardware", "peaks", "precision", "measurement", "sweep", "reference"
 ]
 """The name of a fact in prompts, as in ``omit_facts``."""
+
+
+def _is_absent(value: object) -> bool:
+    return value is None
 
 
 class _Facts(BaseModel):
@@ -143,9 +147,13 @@ class TimingRules(_Facts):
 
 
 class SoftwareFacts(_Facts):
-    """Facts that do not depend on devices; ``versions`` are of torch, triton, cuda, python and numpy."""
+    """Facts that do not depend on devices; ``versions`` are of torch, triton, cuda, python and numpy.
+
+    ``packages`` are the names that problems can import besides Python's own.
+    """
 
     versions: dict[str, str] = {}
+    packages: list[str] = []
     triton: TritonFacts | None = None
     precision: PrecisionTest | None = None
     checks: CheckRules | None = None
@@ -167,11 +175,26 @@ class TierLimits(_Facts):
 
 
 class Conditions(_Facts):
-    """Conditions of checking a reference; ``hardware`` is the judge's."""
+    """Conditions of checking a reference; records of earlier versions have the first three.
+
+    Attributes:
+        hardware: the judge's.
+        versions: the judge's versions of torch, triton and python, if it reports them.
+        problem: digest of the problem's text, see :attr:`~adaexplore.core.task.Task.digest`.
+    """
 
     hardware: str
     dtype: DtypeName
     direction: Direction
+    tf32: Tf32Policy | None = Field(default=None, exclude_if=_is_absent)
+    tier: Tier | None = Field(default=None, exclude_if=_is_absent)
+    versions: dict[str, str | None] | None = Field(default=None, exclude_if=_is_absent)
+    problem: str | None = Field(default=None, exclude_if=_is_absent)
+
+    def met_by(self, now: Conditions) -> bool:
+        """Return whether all conditions that were recorded are the same ``now``."""
+        names = type(self).model_fields
+        return all(getattr(self, name) in (None, getattr(now, name)) for name in names)
 
 
 class ReferenceFacts(_Facts):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +46,12 @@ class Task:
     def key(self) -> str:
         """``<level>_<problem_id>``: the name of the task's folder in a run."""
         return f"{self.level}_{self.problem_id}"
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the reference and of all workloads, for comparisons."""
+        texts = json.dumps([self.reference, self.full_reference, self.hidden_workloads])
+        return hashlib.sha256(texts.encode()).hexdigest()[:32]
 
     @property
     def as_candidate(self) -> str:

@@ -336,7 +336,8 @@ class JobAnswer(BaseModel):
     """Answer of ``GET`` and ``DELETE /v2/jobs/{id}``.
 
     ``verdict`` is present if a candidate is done, ``report`` if a job of another kind is done,
-    ``error`` if the job failed; ``cached`` means that the verdict was already known.
+    ``error`` if the job failed; ``cached`` means that the verdict was already known. ``reason`` says why no
+    device can take a queued job now.
     """
 
     id: str
@@ -346,6 +347,7 @@ class JobAnswer(BaseModel):
     verdict: JobVerdict | None = None
     report: ProblemReport | CompileReport | ProfileReport | None = None
     error: str | None = None
+    reason: str = ""
     cached: bool = False
     queue_time: float = 0.0
     execution_time: float = 0.0

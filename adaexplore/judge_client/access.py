@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -58,6 +59,21 @@ class JudgeAccess:
                 self._busy[place] -= 1
 
 
+def judge_packages(config: RunConfig) -> Callable[[], Collection[str]]:
+    """Return a function that asks the judge once for the packages that problems can import.
+
+    It raises JudgeUnavailableError if no judge answers.
+    """
+
+    @functools.cache
+    def ask() -> Collection[str]:
+        with open_judge(config) as access:
+            environment = access.first.environment()
+        return frozenset() if environment is None else frozenset(environment.packages)
+
+    return ask
+
+
 @contextmanager
 def open_judge(
     config: RunConfig,
@@ -68,7 +84,7 @@ def open_judge(
     samples: bool = False,
     trials: int = TRIALS,
 ) -> Iterator[JudgeAccess]:
-    """Connect to the remote judge, or start one for the run with its own token.
+    """Connect to the remote judge, or start one for the run with its own token; log the rules in force.
 
     Args:
         config: the judge's address and its settings.
@@ -82,6 +98,7 @@ def open_judge(
         JudgeUnavailableError: no judge answers, or it cannot be started.
     """
     if config.dummy:
+        _say_rules(config)
         yield JudgeAccess([DummyJudge(config.seed)])
         return
     with ExitStack() as stack:
@@ -127,7 +144,14 @@ def open_judge(
         warning = contradiction(config.gpu_name, access.identity)
         if warning is not None:
             logger.warning("%s", warning)
+        _say_rules(config)
         yield access
+
+
+def _say_rules(config: RunConfig) -> None:
+    """Log what decides whether a kernel is right here."""
+    by = "random verdicts (dummy)" if config.dummy else "judging"
+    logger.info("%s by preset %s: tier %s, TF32 policy %s", by, config.preset, config.tier, config.tf32)
 
 
 def _recorded_gpu(config: RunConfig) -> str | None:

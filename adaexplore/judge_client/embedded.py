@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TextIO
 
-from adaexplore.core.errors import JudgeUnavailableError, StorageError
+from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.core.files.atomic import cannot_write
 from adaexplore.core.streams import derive_seed
 from adaexplore.settings.config import RunConfig
 
@@ -72,7 +73,7 @@ def embedded_judge(config: RunConfig, log_path: Path, token: str) -> Iterator[st
     try:
         log = log_path.open("ab")
     except OSError as error:
-        raise StorageError(f"cannot write {log_path}: {error.strerror}") from error
+        raise cannot_write(log_path, error, "choose another save_path") from error
     with log, judge_process(environment, log) as judge:
         yield f"http://127.0.0.1:{judge.port}"
 

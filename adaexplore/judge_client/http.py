@@ -84,6 +84,8 @@ class HttpJudge:
         connection = self._connection
         health = connection.object_in(connection.get("/health", 30.0))
         cuda = bool(health.get("cuda_available"))
+        if reason := health.get("reason"):
+            raise JudgeUnavailableError(f"the judge at {connection.url} has no device now: {reason}")
         if not cuda and health.get("judge_device", "cuda") == "cuda":
             raise JudgeUnavailableError(
                 f"the judge at {connection.url} sees no GPU and would refuse every candidate; "

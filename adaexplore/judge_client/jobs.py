@@ -52,7 +52,7 @@ def run_job(connection: Connection, request: JobRequest) -> JobAnswer | None:
 
 def _follow(connection: Connection, path: str) -> JobAnswer | None:
     """Wait for a job's end; None if the judge does not know the job (any more)."""
-    over = False
+    over, warned = False, False
     try:
         while True:
             answer = connection.ask("GET", f"{path}?wait={_POLL_S}", timeout_s=_POLL_S + _ANSWER_S)
@@ -63,6 +63,9 @@ def _follow(connection: Connection, path: str) -> JobAnswer | None:
             if job.state not in ("queued", "running"):
                 over = True
                 return job
+            if job.reason and not warned:
+                logger.warning("a job waits at %s: %s", connection.url, job.reason)
+                warned = True
             if connection.stopped():
                 raise Interrupted("stopped while waiting for the judge")
     finally:

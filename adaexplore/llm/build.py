@@ -8,15 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
 from adaexplore.llm.limits import limited
-from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import ModelClient
-from adaexplore.llm.replay_client import RecordedReply, ReplayClient
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from adaexplore.llm.sampling import SamplingParameters
 from adaexplore.llm.service import Service, ServiceClient, open_vendor
+from adaexplore.llm.vendors.command_client import COMMAND_RETRIES, CommandClient
+from adaexplore.llm.vendors.mailbox_client import MailboxClient
+from adaexplore.llm.vendors.replay_client import RecordedReply, ReplayClient
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import expanded
 
@@ -25,6 +25,7 @@ def build_client(
     config: RunConfig,
     *,
     mailbox: Path | None = None,
+    run: str = "",
     replies: Mapping[str, RecordedReply] | None = None,
     timeout_s: float = 600.0,
     stop: threading.Event | None = None,
@@ -36,6 +37,7 @@ def build_client(
     Args:
         config: names the service and the model, with the parameters of requests.
         mailbox: the folder for ``mailbox`` if the configuration does not name one.
+        run: the id of the run, which tells its prompts from those of other runs in the named folder.
         replies: recorded replies by request key, for ``replay``.
         timeout_s: seconds that one attempt may take.
         stop: set from outside to end waits between attempts, and a command, at once.
@@ -48,7 +50,7 @@ def build_client(
     """
     stop = stop or threading.Event()
     environment = os.environ if environment is None else environment
-    client = _one_attempt(config, mailbox, replies, timeout_s, stop, environment)
+    client = _one_attempt(config, mailbox, run, replies, timeout_s, stop, environment)
     policy = retry_policy or (COMMAND_RETRIES if config.server_type == "command" else None)
     # Each attempt counts against the limits.
     return RetryingClient(limited(client, config, stop), Retry(policy, stop=stop))
@@ -57,6 +59,7 @@ def build_client(
 def _one_attempt(
     config: RunConfig,
     mailbox: Path | None,
+    run: str,
     replies: Mapping[str, RecordedReply] | None,
     timeout_s: float,
     stop: threading.Event,
@@ -67,7 +70,7 @@ def _one_attempt(
     effort = None if config.reasoning_effort is None else {"effort": config.reasoning_effort}
     match server_type:
         case "openai" | "azure":
-            from adaexplore.llm import openai_client as openai
+            from adaexplore.llm.vendors import openai_client as openai
 
             api = config.openai_api
             if api == "auto":
@@ -88,12 +91,12 @@ def _one_attempt(
             if server_type == "azure":
                 service = openai.open_azure(model_name, base_url, timeout_s, environment)
             else:
-                advice = "set it, or set base_url to a server that needs no key"
+                advice = "set it, set base_url to a server that needs no key"
                 sdk = open_vendor("openai", "OpenAI", base_url, timeout_s, environment, advice)
                 kind = openai.ResponsesService if responses else openai.OpenAIService
                 service = kind(sdk, model_name, "OPENAI_API_KEY")
         case "claude" | "anthropic":
-            from adaexplore.llm.anthropic_client import CACHE_CONTROL, AnthropicService
+            from adaexplore.llm.vendors.anthropic_client import CACHE_CONTROL, AnthropicService
 
             body = {CACHE_CONTROL: "ephemeral", "temperature": config.temperature, "output_config": effort}
             advice = "set it to a key of your Anthropic account"
@@ -107,10 +110,12 @@ def _one_attempt(
                 )
             return CommandClient(config.command, timeout_s=timeout_s, stop=stop)
         case "mailbox":
-            folder = mailbox if config.mailbox_path is None else expanded(config.mailbox_path)
-            if folder is None:
+            if config.mailbox_path is not None:
+                folder = expanded(config.mailbox_path)
+                return MailboxClient(folder, wait_s=config.mailbox_wait_s, run=run, stop=stop)
+            if mailbox is None:
                 raise ConfigError("server_type mailbox needs mailbox_path: a folder for prompts and answers")
-            return MailboxClient(folder, wait_s=config.mailbox_wait_s, stop=stop)
+            return MailboxClient(mailbox, wait_s=config.mailbox_wait_s, stop=stop)
         case "replay":
             if replies is None:
                 raise ConfigError("server_type replay needs replay_path: the directory of a recorded run")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -81,12 +82,16 @@ RequestData = StepData | RuleData | MergeData | TaskData
 
 @dataclass(frozen=True)
 class Turn:
-    """An earlier message of the same conversation, and the reply to it, which is not blank."""
+    """An earlier message of the same conversation, and the reply to it, which is not blank.
+
+    ``plain`` is as in :class:`ModelRequest`.
+    """
 
     prompt: str
     purpose: Purpose
     reply: str
     cuts: tuple[int, ...] = ()
+    plain: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +107,8 @@ class ModelRequest:
         earlier: earlier turns of the same conversation, oldest first.
         data: the content of the prompt (for a repair, of the conversation's first prompt) for a client that
             reads no prose; others ignore it.
+        plain: ``prompt`` without its measured figures, line by line, for a client that compares it with an
+            earlier one; None if it has none.
     """
 
     prompt: str
@@ -110,12 +117,23 @@ class ModelRequest:
     cuts: tuple[int, ...] = ()
     earlier: tuple[Turn, ...] = ()
     data: RequestData | None = None
+    plain: str | None = None
 
     @property
     def transcript(self) -> str:
         """The conversation as one text, for clients without messages; ``prompt`` without earlier turns."""
-        told = [f"{turn.prompt}\n\n## Your reply\n{turn.reply.strip()}\n\n" for turn in self.earlier]
-        return "".join([*told, self.prompt])
+        return _transcript([(turn.prompt, turn.reply) for turn in self.earlier], self.prompt)
+
+    @property
+    def plain_transcript(self) -> str:
+        """The conversation without the measured figures of its prompts."""
+        told = [(turn.prompt if turn.plain is None else turn.plain, turn.reply) for turn in self.earlier]
+        return _transcript(told, self.prompt if self.plain is None else self.plain)
+
+
+def _transcript(turns: Sequence[tuple[str, str]], prompt: str) -> str:
+    told = [f"{asked}\n\n## Your reply\n{reply.strip()}\n\n" for asked, reply in turns]
+    return "".join([*told, prompt])
 
 
 @dataclass(frozen=True)

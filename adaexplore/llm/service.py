@@ -224,6 +224,11 @@ def http_libraries() -> list[ModuleType]:
     return [import_module(name) for name in ("httpx", "httpx2") if find_spec(name) is not None]
 
 
+def not_set(variable: str, advice: str) -> ModelRequestError:
+    """Return the error of a missing variable, with ``advice`` and the way without a model."""
+    return ModelRequestError(f"{variable} is not set; {advice}, or use --offline, which needs no key")
+
+
 def open_vendor(
     name: str, kind: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str], advice: str
 ) -> Any:
@@ -238,7 +243,7 @@ def open_vendor(
     address = base_url or environment.get(f"{name.upper()}_BASE_URL") or None
     key = read_key(environment, variable)
     if key is None and address is None:
-        raise ModelRequestError(f"{variable} is not set; {advice}")
+        raise not_set(variable, advice)
     key = key or PLACEHOLDER_KEY
     return open_sdk(name, kind, address=address, timeout_s=timeout_s, api_key=key, base_url=address)
 

@@ -14,16 +14,21 @@ from dataclasses import dataclass, field
 
 from adaexplore.core.text.syntax import parse
 from adaexplore.offline_writer.choices import FUSION, GEMM, NUMBERS, ROWS, Choices, header, tunables
-from adaexplore.offline_writer.facts import (
+from adaexplore.offline_writer.codegen.kernels import write_kernel
+from adaexplore.offline_writer.codegen.launch import Kernel, Names
+from adaexplore.offline_writer.codegen.regions import Region, cone, partition, reachable
+from adaexplore.offline_writer.codegen.support import SUPPORT
+from adaexplore.offline_writer.tracing.facts import (
     OTHER,
     SCALAR,
     ClassFacts,
     Kind,
     ModuleFacts,
     function,
+    parsed,
     read_module,
 )
-from adaexplore.offline_writer.graph import (
+from adaexplore.offline_writer.tracing.graph import (
     Constant,
     Drop,
     Host,
@@ -36,11 +41,7 @@ from adaexplore.offline_writer.graph import (
     is_tensor,
     scalar_type_of,
 )
-from adaexplore.offline_writer.kernels import write_kernel
-from adaexplore.offline_writer.launch import Kernel, Names
-from adaexplore.offline_writer.regions import Region, cone, partition, reachable
-from adaexplore.offline_writer.support import SUPPORT
-from adaexplore.offline_writer.trace import Tracer, readable
+from adaexplore.offline_writer.tracing.trace import Tracer, readable
 
 _IMPORTS = (
     "import functools",
@@ -90,7 +91,7 @@ def translate(source: str, choices: Choices) -> str:
         forward = function(owner.node, "forward")
         if forward is not None and not any(map(_changes_in_place, ast.walk(forward))):
             forwards[owner.node.name] = _Forward(facts, owner, forward, kernels).rewritten()
-    tree = parse(source)
+    tree = parsed(source)
     for item in tree.body:
         if isinstance(item, ast.ClassDef) and item.name in forwards:
             item.body = [
@@ -108,7 +109,7 @@ def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
 
 def renamed(source: str) -> str:
     """Return the module itself under the name ``ModelNew``; PyTorch runs it."""
-    tree = parse(source)
+    tree = parsed(source)
     _rename(tree, "Model", "ModelNew")
     return ast.unparse(tree) + "\n"
 

@@ -40,11 +40,13 @@ def model_findings(candidate: Candidate, reference: Candidate | None) -> Iterato
         if "forward" not in names:
             yield finding("no-forward", model.lineno)
     inputs = None if reference is None else init_inputs(reference)
-    count = None if inputs is None else len(inputs)
-    if count is not None and plain:
+    if inputs is not None and plain:
         own = own_methods.get("__init__")
-        what = unfit(own.args, count + 1, ()) if own is not None else None
-        if own is None and count:
+        count = len(inputs.values) + len(inputs.words)
+        what = None
+        if own is not None:
+            what = unfit(own.args, len(inputs.values) + 1, tuple(inputs.words))
+        elif count:
             what = f"takes 0 arguments, and the reference's inputs give {count}"
         if what is not None:
             yield finding("init-arity", (own or model).lineno, what=what)
@@ -110,7 +112,17 @@ def _attributes(candidate: Candidate, owner: ast.ClassDef) -> frozenset[str] | N
     if any(_may_set_any(node) for node in ast.walk(owner)):
         return None
     known = frozenset(lint_table().module_attributes.split()) | set(_stored(candidate.tree))
-    return known | {name for node in statements(owner.body) for name in bound_names(node)}
+    bodies = [owner.body, *(each.body for each in _derived(candidate, owner))]
+    return known | {name for body in bodies for node in statements(body) for name in bound_names(node)}
+
+
+def _derived(candidate: Candidate, owner: ast.ClassDef) -> Iterator[ast.ClassDef]:
+    """Yield the classes that derive from ``owner``; its methods may read what they define."""
+    names = {owner.name}
+    for each in candidate.classes.values():  # a base comes before the classes that derive from it
+        if any(isinstance(base, ast.Name) and base.id in names for base in each.bases):
+            names.add(each.name)
+            yield each
 
 
 def _may_set_any(node: ast.AST) -> bool:

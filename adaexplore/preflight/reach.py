@@ -43,6 +43,8 @@ class Walk:
         model = self._candidate.classes.get(MODEL)
         if model is not None:
             found += self._of_class(model)
+        elif MODEL in self._candidate.functions:
+            found += self._function(self._candidate.functions[MODEL], None)
         return found
 
     def _of_class(self, node: ast.ClassDef) -> list[Finding]:

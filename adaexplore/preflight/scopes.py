@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from adaexplore.preflight.bindings import methods
+from adaexplore.preflight.bindings import methods, unfit
 from adaexplore.preflight.candidate import Candidate, Function
 
 MODEL = "ModelNew"
@@ -29,6 +29,14 @@ class Where:
     owner: ast.ClassDef | None = None
     in_kernel: bool = False
     constants: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class InitInputs:
+    """Arguments of the constructor, by position and by keyword; None for a value that is not constant."""
+
+    values: tuple[object, ...] = ()
+    words: Mapping[str, object] = field(default_factory=dict)
 
 
 class Scopes:
@@ -61,14 +69,15 @@ class Scopes:
                 found[name] = self._candidate.constant(bound, found)
         return found
 
-    def _of_model(self, model: ast.ClassDef, inputs: list[object]) -> dict[str, object]:
+    def _of_model(self, model: ast.ClassDef, inputs: InitInputs) -> dict[str, object]:
         init = methods(model).get("__init__")
         if init is None:
             return {}
         own = parameters(init)[1:]
         changed = {name for node in ast.walk(init) if not isinstance(node, ast.arg) for name in _stored(node)}
         scope: dict[str, object] = dict.fromkeys([*own, *changed])
-        scope |= {name: value for name, value in zip(own, inputs, strict=False) if name not in changed}
+        given = {**dict(zip(own, inputs.values, strict=False)), **inputs.words}
+        scope |= {name: value for name, value in given.items() if name in own and name not in changed}
         sets: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(model):
             if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store | ast.Del):
@@ -123,12 +132,33 @@ def parameters(node: Function) -> list[str]:
     return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)] + more
 
 
-def init_inputs(module: Candidate) -> list[object] | None:
-    """Return the constant part of the result of ``get_init_inputs``."""
+def init_inputs(module: Candidate) -> InitInputs | None:
+    """Return the result of ``get_init_inputs``; None if its form is unknown or its signature decides it."""
     function = module.functions.get("get_init_inputs")
     last = function.body[-1] if function is not None else None
-    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.List | ast.Tuple):
+    if not isinstance(last, ast.Return):
         return None
-    if any(isinstance(item, ast.Starred) for item in last.value.elts):
+    match last.value:
+        case None | ast.Constant(value=None):
+            return InitInputs()
+        case ast.Dict() as words:
+            return _by_keyword(module, words)
+        case ast.List(elts=[first, words]) | ast.Tuple(elts=[first, words]) if isinstance(words, ast.Dict):
+            if isinstance(first, ast.List | ast.Tuple):
+                return None if first.elts else _by_keyword(module, words)
+    match last.value:
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            if not any(isinstance(item, ast.Starred) for item in items):
+                return InitInputs(tuple(module.constant(item) for item in items))
+    return None
+
+
+def _by_keyword(module: Candidate, words: ast.Dict) -> InitInputs | None:
+    """Return keyword arguments that the module's own ``Model`` takes."""
+    keys = [key.value if isinstance(key, ast.Constant) else None for key in words.keys]
+    names = [key for key in keys if isinstance(key, str)]
+    model = module.classes.get("Model")
+    init = methods(model).get("__init__") if model is not None else None
+    if len(names) < len(keys) or (names and (init is None or unfit(init.args, 1, names) is not None)):
         return None
-    return [module.constant(item) for item in last.value.elts]
+    return InitInputs((), dict(zip(names, map(module.constant, words.values), strict=True)))

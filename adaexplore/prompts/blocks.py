@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import Environment, FactName, TritonFacts
 from adaexplore.core.text.differences import differences_between
+from adaexplore.core.text.figures import without_figures
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Direction, DtypeName, Tf32Policy, Tier
 from adaexplore.prompts.render import render
@@ -49,7 +50,8 @@ class JudgeFacts:
     ``tolerance`` is absolute and relative; the counts are per evaluation. With ``shows_flags`` prompts show
     suspect flags, known programs and each workload. With ``tunes`` the judge sweeps the numbers that a
     candidate declares. ``environment`` is the judge's own answer; prompts leave out ``omitted`` facts.
-    ``direction`` says whether gradients are judged.
+    ``direction`` says whether gradients are judged. Without ``figures`` a prompt has no measured figures, for
+    comparisons.
     """
 
     gpu_name: str
@@ -66,6 +68,11 @@ class JudgeFacts:
     environment: Environment | None = None
     omitted: frozenset[FactName] = frozenset()
     direction: Direction = "forward"
+    figures: bool = True
+
+    def measured(self, text: str) -> str:
+        """Return ``text``, which states measured figures, with or without them."""
+        return text if self.figures else without_figures(text)
 
     @property
     def triton(self) -> TritonFacts | None:
@@ -136,12 +143,12 @@ def kernel_blocks(kernels: Sequence[ShownKernel], facts: JudgeFacts) -> str:
 
 def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts, code: str = "") -> str:
     """Return one candidate: its code, or ``code`` in its place, then the judge's finding."""
-    found = [finding(kernel.verdict)]
+    found = [facts.measured(finding(kernel.verdict))]
     if facts.tunes:
         found.append(tuned_line(kernel.verdict))
     if facts.shows_flags:
-        found.append(flags_line(kernel.verdict))
-        found.append(workloads_text(kernel.verdict))
+        found.append(facts.measured(flags_line(kernel.verdict)))
+        found.append(facts.measured(workloads_text(kernel.verdict)))
         found.append(render("repeated") if kernel.repeated else "")
     return render(
         "kernel",

@@ -69,9 +69,10 @@ def reference_block(facts: JudgeFacts, task: Task, found: ReferenceFacts | None)
         lines += _tensors(found.tensors)
         limits = found.limits.get(facts.tier)
         if limits is not None and "precision" not in facts.omitted and not own_tolerance:
-            lines.append(render("fact_limits", rms=f"{limits.rms:.3g}", peak=f"{limits.peak:.3g}"))
+            told = render("fact_limits", rms=f"{limits.rms:.3g}", peak=f"{limits.peak:.3g}")
+            lines.append(facts.measured(told))
         if found.profile is not None:
-            lines.append(profile_text(found.profile))
+            lines.append(facts.measured(profile_text(found.profile)))
     return render("reference", facts="\n".join(lines)) + "\n\n" if lines else ""
 
 

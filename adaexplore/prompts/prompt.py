@@ -15,12 +15,14 @@ class Prompt:
         task: the same for one task.
         growing: parts at the start of later steps' prompts too, except perhaps the last one.
         now: the part of this request alone.
+        plain: the whole text without its measured figures; None if it has none.
     """
 
     now: str
     fixed: str = ""
     task: str = ""
     growing: tuple[str, ...] = ()
+    plain: str | None = None
 
     @property
     def text(self) -> str:

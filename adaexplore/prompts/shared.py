@@ -80,7 +80,8 @@ def _kernels(view: View, facts: JudgeFacts, profiled: int | None) -> tuple[str, 
         blocks[0] = f"## Kernels so far\n{blocks[0]}"
     profile = None if profiled is None else view.kernels[profiled].profile
     if profiled is not None and profile is not None and view.profiled:
-        blocks.append(render("profile", index=profiled, profile=profile_text(profile)) + "\n\n")
+        told = facts.measured(profile_text(profile))
+        blocks.append(render("profile", index=profiled, profile=told) + "\n\n")
     return tuple(blocks)
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.task import Task
+from adaexplore.core.text.figures import without_figures
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.prompts import paper, shared
 from adaexplore.prompts.blocks import JudgeFacts
@@ -47,44 +48,50 @@ class StepPrompts:
         """Ask for a new kernel that differs in structure from those shown; ``direction`` names a way."""
         view = View(self.rules, tuple(elite), tuple(recent), self.example)
         if self.layout == "paper":
-            return self._fitted(view, lambda view: paper.large_prompt(self.task, self.facts, view))
+            return self._fitted(view, lambda view, facts: paper.large_prompt(self.task, facts, view))
         told = direction_text(direction)
         return self._fitted(
-            view, lambda view: shared.large_prompt(self.task, self.facts, self.reference, view, told)
+            view, lambda view, facts: shared.large_prompt(self.task, facts, self.reference, view, told)
         )
 
     def review(self, chain: Sequence[ShownKernel]) -> Prompt:
         """Ask, in layout ``paper``, for the most important changes to the last kernel of ``chain``."""
-        return self._fitted(self._chain(chain), lambda view: paper.review_prompt(self.task, self.facts, view))
+        return self._fitted(
+            self._chain(chain), lambda view, facts: paper.review_prompt(self.task, facts, view)
+        )
 
     def small(self, chain: Sequence[ShownKernel], guidance: str = "", direction: str = "") -> Prompt:
         """Ask for edits of the last kernel of ``chain`` that follow ``guidance``, or the default guidance."""
         said = guidance.strip() or render("guidance_default")
         view = self._chain(chain)
         if self.layout == "paper":
-            return self._fitted(view, lambda view: paper.small_prompt(self.task, self.facts, view, said))
+            return self._fitted(view, lambda view, facts: paper.small_prompt(self.task, facts, view, said))
         said += direction_text(direction)
         return self._fitted(
-            view, lambda view: shared.small_prompt(self.task, self.facts, self.reference, view, said)
+            view, lambda view, facts: shared.small_prompt(self.task, facts, self.reference, view, said)
         )
 
     def _chain(self, chain: Sequence[ShownKernel]) -> View:
         return View(self.rules, (), tuple(chain), self.example, edits_last=True)
 
-    def _fitted(self, view: View, write: Callable[[View], Prompt]) -> Prompt:
+    def _fitted(self, view: View, write: Callable[[View, JudgeFacts], Prompt]) -> Prompt:
         """Return the prompt with as much of ``view`` as fits; the smallest view if none fits."""
-        prompt = write(view)
+        prompt = write(view, self.facts)
         if self.max_tokens > 0:
             for less in smaller(view):
-                prompt = write(less)
+                view, prompt = less, write(less, self.facts)
                 if estimate_tokens(prompt.text) <= self.max_tokens:
                     break
-        return prompt
+        return replace(prompt, plain=write(view, replace(self.facts, figures=False)).text)
 
 
 def noted(prompt: Prompt, note: str) -> Prompt:
     """Return ``prompt`` with the user's note at its end; unchanged without a note."""
-    return replace(prompt, now=f"{prompt.now}\n\n{render('note', note=note)}\n") if note else prompt
+    if not note:
+        return prompt
+    told = f"\n\n{render('note', note=note)}\n"
+    plain = None if prompt.plain is None else prompt.plain + told
+    return replace(prompt, now=prompt.now + told, plain=plain)
 
 
 def review_first() -> str:
@@ -92,8 +99,13 @@ def review_first() -> str:
     return render("guidance_review")
 
 
-def repair_prompt(objection: str, *, edits: bool) -> str:
-    """Ask again for all edits after a reply with ``edits``, else for a corrected file."""
-    return render(
-        "repair", reason=objection.strip(), form=render("repair_edits" if edits else "repair_kernel")
+def repair_prompt(objection: str, *, edits: bool) -> Prompt:
+    """Ask again for all edits after a reply with ``edits``, else for a corrected file.
+
+    The objection may quote a judge's figures. The code that it quotes is in the same conversation.
+    """
+    form, reason = render("repair_edits" if edits else "repair_kernel"), objection.strip()
+    return Prompt(
+        render("repair", reason=reason, form=form),
+        plain=render("repair", reason=without_figures(reason), form=form),
     )

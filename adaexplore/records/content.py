@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from adaexplore.core.errors import RecordError
-from adaexplore.core.files.inputs import first_fault
+from adaexplore.core.files.inputs import first_fault, regular_bytes
 from adaexplore.core.text.json_text import parse_json
 
 T = TypeVar("T")
@@ -21,7 +21,7 @@ def read(path: Path) -> str:
         RecordError: the file is missing, unreadable or not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8")
+        return regular_bytes(path).decode("utf-8")
     except FileNotFoundError as error:
         raise RecordError(
             f"{path} is missing; restore it, or have `adaexplore repair RUN` set its step aside"

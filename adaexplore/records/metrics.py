@@ -9,19 +9,17 @@ from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
+from adaexplore.core.step import NO_KERNEL
 from adaexplore.core.text.syntax import literal
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 
 _REASONS: dict[DraftOutcome | StepKind, str] = {
     StepKind.DUMMY_ROOT: "this is the dummy root: there was no candidate to judge",
+    **{outcome: why for outcome, (_, why) in NO_KERNEL.items()},
     DraftOutcome.WRITTEN: "there was nothing to judge",
     DraftOutcome.UNCHANGED: "the reply asked for no change to a kernel that was never judged",
     DraftOutcome.EDIT_FAILED: "the edits did not match a kernel that was never judged",
-    DraftOutcome.EMPTY: "the model's reply was empty",
-    DraftOutcome.REFUSED: "the model declined to answer",
-    DraftOutcome.CUT: "the reply was cut by the token limit",
-    DraftOutcome.NO_CODE: "no code was found in the reply",
     DraftOutcome.LINT_STOPPED: "a lint found a mistake that is sure to fail",
     DraftOutcome.GATE_STOPPED: "the source does not compile",
     DraftOutcome.SEED: "there was nothing to judge in the starting kernel",

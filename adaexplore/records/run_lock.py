@@ -34,7 +34,7 @@ class RunLock:
         """
         folder = self._path.parent
         busy = f"another process is writing to {folder}; wait for it or choose another save_path"
-        with locked(self._path, "make the folder writable or choose another save_path", busy):
+        with locked(self._path, "choose another save_path", busy):
             try:
                 self._held = self._path.stat()
                 yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import filecmp
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from pydantic import TypeAdapter
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
-from adaexplore.core.step import NodeState, StepRecord
+from adaexplore.core.step import NodeState, StepRecord, StepResult
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics, step_log
@@ -30,7 +31,8 @@ class StepSummary:
 
     Attributes:
         step: its number, also its node's id.
-        verdict: the verdict; None if there was nothing to judge.
+        verdict: the verdict; None if there was nothing to judge. If edits failed it is the parent's:
+            :attr:`result` has the step's own.
         evaluated: whether the judge was asked.
         usage: its cost; None if not recorded (a run of the release).
         repairs: number of repairs within the step, by reason.
@@ -45,6 +47,10 @@ class StepSummary:
     usage: Usage | None
     repairs: Counter[str] = field(default_factory=Counter)
     retimed: bool = False
+
+    @property
+    def result(self) -> StepResult:
+        return StepResult(self.kind, self.outcome, self.verdict)
 
 
 class StepReader:
@@ -209,7 +215,7 @@ class StepReader:
         tuned = self.agent_type == layout.IRS and step > 1
         try:
             kind = StepKind(log.get("created_by", StepKind.SMALL if tuned else StepKind.LARGE))
-            outcome = DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))  # missing in logs of the release
+            outcome = DraftOutcome(log["outcome"]) if "outcome" in log else self._of_release(step, kind, log)
         except ValueError as error:
             raise content.damaged(files.log, content.reason(error)) from error
         root = kind is StepKind.DUMMY_ROOT
@@ -223,6 +229,15 @@ class StepReader:
             repairs=Counter(log.get("repairs", {})),
             retimed=bool(log.get("retimed", False)),
         )
+
+    def _of_release(self, step: int, kind: StepKind, log: Mapping[str, Any]) -> DraftOutcome:
+        """Return the outcome of a step of the release, which recorded none: a failed edit kept the file."""
+        if kind is not StepKind.SMALL:
+            return DraftOutcome.WRITTEN
+        parent = log.get("parent_node_id", step - 1)
+        if isinstance(parent, int) and _is_same_file(self.files(step).code, self.files(parent).code):
+            return DraftOutcome.UNCHANGED
+        return DraftOutcome.WRITTEN
 
     def _record(self, step: int, before: NodeState | None) -> StepRecord:
         files = self.files(step)
@@ -252,6 +267,14 @@ def _node(path: Path, log: Mapping[str, Any], summary: StepSummary, before: Node
         return step_log.read_node(log, summary.step, summary.kind, summary.verdict, before)
     except (KeyError, TypeError, ValueError) as error:
         raise content.damaged(path, content.reason(error)) from error
+
+
+def _is_same_file(first: Path, second: Path) -> bool:
+    """Return whether both are plain files with equal content; False if one cannot be read."""
+    try:
+        return filecmp.cmp(first, second, shallow=False)
+    except OSError:
+        return False
 
 
 def _metrics_path(files: layout.StepFiles) -> Path:

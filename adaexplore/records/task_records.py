@@ -291,8 +291,9 @@ def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:
     for step in steps:
         if step.kind is StepKind.DUMMY_ROOT:
             continue
-        runtime = None if step.verdict is None else step.verdict.runtime_ms
-        speedup = None if step.verdict is None else step.verdict.speedup
+        verdict = step.result.verdict
+        runtime = None if verdict is None else verdict.runtime_ms
+        speedup = None if verdict is None else verdict.speedup
         best_runtime = min((time for time in (best_runtime, runtime) if time is not None), default=None)
         best = max((known for known in (best, speedup) if known is not None), default=None)
         curve.append(

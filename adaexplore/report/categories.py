@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adaexplore.report.figures import geometric_mean
+from adaexplore.report.figures import geometric_mean, unmeasured
 from adaexplore.report.task_result import Best
 from adaexplore.report.text import NONE
 
@@ -27,7 +27,7 @@ class CategoryFigures:
     Attributes:
         tasks: number of its tasks in all runs.
         correct: tasks with a correct kernel.
-        slower: tasks with a correct kernel that is slower than the reference.
+        slower: tasks with a correct kernel that is slower than the reference; None if none was measured.
         speedup: geometric mean over correct, measured kernels.
         spread: greatest ratio of one problem's speedups on two GPUs; None if no problem was measured on
             several GPUs.
@@ -36,7 +36,7 @@ class CategoryFigures:
     category: str
     tasks: int
     correct: int
-    slower: int
+    slower: int | None
     speedup: float | None
     spread: float | None
 
@@ -63,7 +63,7 @@ def _figures(category: str, judged: Sequence[Judged]) -> CategoryFigures:
         category=category,
         tasks=len(judged),
         correct=sum(best.correct for best in bests),
-        slower=sum(speedup < 1 for speedup in speedups),
+        slower=None if unmeasured(bests) else sum(speedup < 1 for speedup in speedups),
         speedup=geometric_mean(speedups),
         spread=max((max(each) / min(each) for each in means if len(each) > 1), default=None),
     )
@@ -73,7 +73,8 @@ def category_table(figures: Sequence[CategoryFigures]) -> tuple[list[str], list[
     header = ["category", "tasks", "correct", "slower than eager", "speedup", "spread over GPUs"]
     rows = [
         [
-            each.category, str(each.tasks), str(each.correct), str(each.slower),
+            each.category, str(each.tasks), str(each.correct),
+            NONE if each.slower is None else str(each.slower),
             NONE if each.speedup is None else f"{each.speedup:.3f}",
             NONE if each.spread is None else f"{each.spread:.2f}",
         ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
 
+from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records.run_records import RunRecords
@@ -22,7 +24,11 @@ _MOST_NOTES = 10
 
 
 def closing_report(
-    folder: Path, total_steps: int, keys: Sequence[str] | None = None, width: int | None = None
+    folder: Path,
+    total_steps: int,
+    keys: Sequence[str] | None = None,
+    width: int | None = None,
+    told: Collection[str] = (),
 ) -> str:
     """Write the closing table of a run, failures, paths of the best kernels, and the next command.
 
@@ -31,6 +37,7 @@ def closing_report(
         total_steps: steps per task.
         keys: the tasks to show, in this order; by default all that have a folder.
         width: characters per line; None for no limit.
+        told: tasks that could not run, whose errors were printed already.
 
     Raises:
         RecordError: a record is damaged.
@@ -38,7 +45,7 @@ def closing_report(
     run = RunRecords(folder)
     shown = run.tasks() if keys is None else keys
     records = [run.task(key) for key in shown]
-    results = [task_result(task, total_steps) for task in records]
+    results = [_without_error(task_result(task, total_steps), told) for task in records]
     notes = [*not_begun(results), *(note for result in results for note in notes_on_best(result))]
     notes += _failure_notes(folder, results)
     savings = savings_line(sum((result.savings for result in results), Savings()))
@@ -54,10 +61,16 @@ def closing_report(
     return closing_table(results, width) + "\n\n" + wrapped("\n".join(closing), width)
 
 
+def _without_error(result: TaskResult, told: Collection[str]) -> TaskResult:
+    if result.failure is None or result.key not in told:
+        return result
+    return replace(result, failure=replace(result.failure, message=""))
+
+
 def closing_table(results: Sequence[TaskResult], width: int | None = None) -> str:
     """Format one row per task: best speedup, steps, count of each status, cost; then totals of several."""
     rows = [
-        [result.key, best_text(result), str(result.steps), _statuses(result), cost_text(result.usage)]
+        [result.key, best_text(result), str(result.steps), _statuses(result, width), cost_text(result.usage)]
         for result in results
     ]
     if len(results) > 1:
@@ -109,7 +122,7 @@ def _failure_notes(folder: Path, results: Sequence[TaskResult]) -> list[str]:
     for result in failed[:_MOST_NOTES]:
         common = result.common_failure
         if result.failure is not None:
-            notes.append(f"{result.key}: {result.failure.message}")
+            notes += [f"{result.key}: {result.failure.message}"] if result.failure.message else []
         elif common is not None:
             said = shorten(common.text, _SAID_CHARS, placeholder="...")
             times = f"{common.times} of {count_of(result.steps, 'step')}"
@@ -143,6 +156,11 @@ def best_text(result: TaskResult) -> str:
     return "not run" if result.failure is not None and not result.steps else "none correct"
 
 
+def result_text(result: StepResult) -> str:
+    """Return :func:`verdict_text` of a step's own kernel, or why it has none."""
+    return result.name if result.verdict is None else verdict_text(result.verdict)
+
+
 def verdict_text(verdict: Verdict | None) -> str:
     """Return :func:`best_text` of a verdict; the status of a failure, or ``-``."""
     if verdict is None:
@@ -171,10 +189,12 @@ def _best_text(best: Best) -> str:
     return f"{text} suspect" if best.flags else text
 
 
-def _statuses(result: TaskResult) -> str:
-    if result.failure is None:
+def _statuses(result: TaskResult, width: int | None) -> str:
+    if result.failure is None or not result.failure.message:
         return counts(result.statuses)
-    failure = shorten(result.failure.message.rpartition(".py: ")[2], _FAILURE_CHARS, placeholder="...")
+    failure = result.failure.message.rpartition(".py: ")[2]
+    if width is not None:
+        failure = shorten(failure, _FAILURE_CHARS, placeholder="...")
     return f"{counts(result.statuses)}; {failure}" if result.statuses else failure
 
 

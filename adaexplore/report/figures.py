@@ -31,8 +31,8 @@ class SpeedupFigures(BaseModel):
 
     A task's speedup is that of its best correct candidate. Figures of speedups cover the tasks
     with a known speedup: failed tasks, and correct ones measured on hardware. Correct tasks that were not
-    measured (under the interpreter) are left out; if no correct task was measured, these figures are
-    None.
+    measured (under the interpreter) are left out; if no correct task was measured, or none could be, these
+    figures are None.
 
     Attributes:
         tasks: all tasks of the run, including those that could not run or were not begun.
@@ -166,8 +166,9 @@ def _published(
 
 
 def unmeasured(bests: Sequence[Best]) -> bool:
-    """Return whether some kernels are correct but none was measured, so that no speedup is known."""
-    return any(best.correct for best in bests) and all(best.speedup is None for best in bests)
+    """Return whether no speedup is known, because correct kernels were not timed or there was no GPU."""
+    untimed = any(best.correct or best.interpreted for best in bests)
+    return untimed and all(best.speedup is None for best in bests)
 
 
 def _known(bests: Sequence[Best]) -> list[float]:

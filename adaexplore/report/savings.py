@@ -9,10 +9,9 @@ from typing import Annotated
 
 from pydantic import PlainSerializer
 
-from adaexplore.core.draft import DraftOutcome, RepairReason
+from adaexplore.core.draft import AS_BEFORE, DraftOutcome, RepairReason
 from adaexplore.records.step_reader import StepSummary
 
-_UNCHANGED = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
 _STOPPED = {DraftOutcome.LINT_STOPPED: "lint", DraftOutcome.GATE_STOPPED: "gate"}
 _SAVING_REPAIRS = {
     RepairReason.UNCHANGED: "unchanged",
@@ -20,6 +19,17 @@ _SAVING_REPAIRS = {
     RepairReason.LINT: "lint",
     RepairReason.GATE: "gate",
 }
+
+
+_WORDS = {
+    RepairReason.EDIT.value: "with edits that do not fit",
+    RepairReason.FORMAT.value: "without code",
+    RepairReason.UNCHANGED.value: "without a change",
+    RepairReason.DUPLICATE.value: "equal to a judged kernel",
+    RepairReason.LINT.value: "with a mistake that a lint found",
+    RepairReason.GATE.value: "with a compile error",
+}
+"""Reasons in words that follow a number of kernels or replies."""
 
 
 def ranked(numbers: Mapping[str, int]) -> dict[str, int]:
@@ -70,20 +80,24 @@ def count_savings(steps: Iterable[StepSummary]) -> Savings:
         if step.outcome in _STOPPED:
             saved[_STOPPED[step.outcome]] += 1
         elif step.verdict is not None and not step.evaluated:
-            saved["unchanged" if step.outcome in _UNCHANGED else "duplicate"] += 1
+            saved["unchanged" if step.outcome in AS_BEFORE else "duplicate"] += 1
     for reason, name in _SAVING_REPAIRS.items():
         saved[name] += repairs[reason.value]
     return Savings(outcomes, evaluations, +saved, repairs)
 
 
 def savings_line(savings: Savings) -> str:
-    """Format evaluations, saved ones and repairs in one line."""
+    """Say in one line how many kernels were judged, which were not, and which replies were sent back."""
     line = f"Judge evaluations: {savings.evaluations}"
     if savings.saved:
-        line += f"; saved {savings.saved.total()} ({counts(savings.saved)})"
+        line += f"; not sent to the judge: {savings.saved.total()} ({_in_words(savings.saved)})"
     if savings.repairs:
-        line += f"; replies sent back: {savings.repairs.total()} ({counts(savings.repairs)})"
+        line += f"; sent back to the model: {savings.repairs.total()} ({_in_words(savings.repairs)})"
     return line
+
+
+def _in_words(numbers: Mapping[str, int]) -> str:
+    return counts({_WORDS[name]: number for name, number in numbers.items()})
 
 
 def counts(numbers: Mapping[str, int]) -> str:

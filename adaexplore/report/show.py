@@ -17,13 +17,12 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.text.differences import differences_between
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.report.closing import best_text, closing_table, not_begun, notes_on_best, verdict_text
-from adaexplore.report.task_result import task_result
+from adaexplore.report.closing import best_text, closing_table, not_begun, notes_on_best, result_text
+from adaexplore.report.task_result import task_result, why_failed
 from adaexplore.report.text import NONE, text_table, wrapped
 from adaexplore.report.verdict_page import verdict_page
 
 _KINDS = {StepKind.LARGE: "large", StepKind.SMALL: "small"}
-_WHY_CHARS = 100
 _LEAST_WHY_CHARS = 30
 _BEFORE_WHY = 50
 
@@ -78,13 +77,15 @@ def show_step(records: TaskRecords, step: int, width: int | None) -> list[Sectio
         there = f"its steps are 1 to {last}" if last else "it has no steps"
         raise UsageError(f"{records.folder} has no step {step}; {there}")
     plan = record.node.plan
-    origin = f"{_KINDS.get(plan.kind, plan.kind.value)} step, {_outcome(record)}"
+    origin = f"{_KINDS.get(plan.kind, plan.kind.value)} step, {result_text(record.result)}"
     shown = ", ".join(map(str, (*plan.elite_ids, *plan.context_ids))) or "none"
     lines = [f"step {step}: {origin}", f"kernels shown to the model: {shown}"]
     lines += [f"lineage: {_lineage(steps, record)}", f"file: {records.kernel_path(step)}"]
     sections = [Section(wrapped("\n".join(lines), width))]
-    if record.verdict is not None:
-        sections.append(Section(verdict_page(record.verdict, width)))
+    if record.result.verdict is not None:
+        sections.append(Section(verdict_page(record.result.verdict, width)))
+    elif record.result.why:
+        sections.append(Section(wrapped(f"no new kernel: {record.result.why}", width)))
     parent = steps.get(plan.parent_id)
     if parent is not None and parent.draft.source and plan.parent_id != step:
         changed = differences_between(parent.draft.source, record.draft.source)
@@ -110,15 +111,11 @@ def find_task(run: RunRecords, key: str) -> TaskRecords:
 
 def _row(record: StepRecord, width: int | None) -> list[str]:
     plan = record.node.plan
-    space = _WHY_CHARS if width is None else max(width - _BEFORE_WHY, _LEAST_WHY_CHARS)
-    why = "" if record.verdict is None or record.verdict.correct else record.verdict.feedback
-    told = shorten(why, space, placeholder="...") or NONE
-    return [str(plan.step), _KINDS.get(plan.kind, NONE), str(plan.parent_id or NONE), _outcome(record), told]
-
-
-def _outcome(record: StepRecord) -> str:
-    """Name the verdict's status, or why there was nothing to judge."""
-    return record.draft.outcome.value if record.verdict is None else verdict_text(record.verdict)
+    why = why_failed(record.result)
+    if width is not None:
+        why = shorten(why, max(width - _BEFORE_WHY, _LEAST_WHY_CHARS), placeholder="...")
+    named = [str(plan.step), _KINDS.get(plan.kind, NONE), str(plan.parent_id or NONE)]
+    return [*named, result_text(record.result), why or NONE]
 
 
 def _lineage(steps: Mapping[int, StepRecord], record: StepRecord) -> str:
@@ -128,4 +125,4 @@ def _lineage(steps: Mapping[int, StepRecord], record: StepRecord) -> str:
     while node is not None and node.node.plan.step > 0 and node not in chain:
         chain.append(node)
         node = steps.get(node.node.plan.parent_id)
-    return " > ".join(f"{each.node.plan.step} ({_outcome(each)})" for each in reversed(chain))
+    return " > ".join(f"{each.node.plan.step} ({result_text(each.result)})" for each in reversed(chain))

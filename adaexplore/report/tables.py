@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
+from adaexplore.core.step import NO_KERNEL
 from adaexplore.report.categories import CategoryFigures, category_table
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.figures import Metric
@@ -20,6 +22,7 @@ from adaexplore.report.text import NONE, text_table, wrapped
 
 _SHARES = {"accuracy", "fast_1_2", "fast_2", "pass_at_1"}
 _CLEAN = "clean_"
+_HARD_SPACE = "\N{NO-BREAK SPACE}"
 
 
 _Page = tuple[list[str], list[list[str]], Sequence[str]]
@@ -39,9 +42,10 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int 
     A table has at most ``width`` columns of text: see :func:`~adaexplore.report.text.text_table`.
 
     JSON is one object for one run and an array for several. CSV has a header and one line per run. A
-    table or Markdown page of one run lists its tasks too. The last table of each run has the published
-    figures of its benchmark. Tables show intervals, flags and the figures without flagged kernels only if
-    there are any; JSON and CSV always have them. A last line counts tasks that were not begun.
+    table or Markdown page of one run lists its tasks too; a Markdown page of several has a column per run.
+    The last table of each run has the published figures of its benchmark. Tables show intervals, flags and
+    the figures without flagged kernels only if there are any; JSON and CSV always have them. A last line
+    counts tasks that were not begun.
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
@@ -50,7 +54,10 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int 
         return _csv(runs)
     pages = _pages(runs)
     if table_format is TableFormat.MD:
-        parts = [markdown_table(header, rows) for header, rows, _ in pages]
+        tables = [(header, rows) for header, rows, _ in pages]
+        if len(runs) > 1:
+            tables[0] = _turned(*tables[0])
+        parts = [markdown_table(*table) for table in tables]
     else:
         parts = [
             wrapped(text_table(header, rows, width, optional), width) for header, rows, optional in pages
@@ -124,10 +131,13 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     """Return one row per figure, with and without flagged kernels."""
     flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
-    figures = _summary(run) | {name: count for name, count in flagged.items() if count}
+    without = Counter({name.value: run.savings.outcomes[name] for name in NO_KERNEL})
+    optional = {"steps_without_kernel": without.total(), **flagged}
+    figures = _summary(run) | {name: count for name, count in optional.items() if count}
     parts = {
         "saved": ranked(run.savings.saved),
         "repairs": ranked(run.savings.repairs),
+        "steps_without_kernel": ranked(+without),
         "flagged": run.flags,
         "problem_flagged": run.problem_flags,
     }
@@ -158,7 +168,19 @@ def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines)
+
+
+def _markdown_cell(cell: str) -> str:
+    """Escape bars, and keep the indent of a part, which Markdown would drop."""
+    text = cell.lstrip(" ")
+    return _HARD_SPACE * (len(cell) - len(text)) + text.replace("|", "\\|")
+
+
+def _turned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[str], list[list[str]]]:
+    """Exchange rows and columns."""
+    turned = [list(line) for line in zip(header, *rows, strict=True)]
+    return ["figure", *turned[0][1:]], turned[1:]
 
 
 def _summary(run: RunStatistics) -> dict[str, Any]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.plan import StepKind
+from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
 from adaexplore.core.workloads import read_workloads
@@ -24,6 +25,8 @@ RAN = (
     Status.NONDETERMINISTIC, Status.INTEGRITY,
 )  # fmt: skip
 """Statuses of calls that ran to completion."""
+_ADVICE = "\nNext: "
+"""Start of the advice at the end of the judge's feedback."""
 _FIRST_GPU = "first GPU"
 
 
@@ -35,7 +38,7 @@ class Best:
         step: its step; None if none is correct or the step was not recorded.
         correct: whether there is a correct one.
         speedup: reference time / its time; None if none is correct or it was not measured.
-        interpreted: whether it was checked under Triton's interpreter, whose times mean nothing.
+        interpreted: whether kernels were checked under Triton's interpreter, whose times mean nothing.
         interval: confidence interval of the speedup, if the judge gave one.
         flags: ids of its suspect flags.
         problem_flags: ids of its problem's flags.
@@ -59,8 +62,10 @@ class Best:
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
         """Return this, or the candidate of ``step`` if strictly better; measured beats unmeasured."""
-        if verdict is None or not verdict.correct:
+        if verdict is None:
             return self
+        if not verdict.correct:
+            return replace(self, interpreted=self.interpreted or verdict.metadata.get("device") == "cpu")
         speedup = measured_speedup(verdict)
         worst = verdict.worst_workload
         found = Best(
@@ -94,10 +99,10 @@ class CommonFailure:
     """The most frequent failure of a task's steps.
 
     Attributes:
-        status: the verdict's status, or why there was nothing to judge.
+        status: what such a step is called: see :class:`~adaexplore.core.step.StepResult`.
         times: number of steps with this failure.
         step: the last of them.
-        text: the judge's feedback on that step; "" if it was not asked.
+        text: why that step failed, in one line.
     """
 
     status: str
@@ -116,7 +121,7 @@ class TaskResult:
         savings: outcomes of the model's replies, and saved evaluations.
         curve: the best after each step, in order; empty if steps were not recorded.
         first_correct: whether the first step with a model was correct; None if steps were not recorded.
-        statuses: count of each status, and of each reason why there was nothing to judge.
+        statuses: number of steps by what they are called.
         usage: cost of these steps; None if not recorded.
         failure: why the task could not run.
         common_failure: the most frequent failure; None if no step failed or steps were not recorded.
@@ -151,6 +156,21 @@ class TaskResult:
     def degenerate(self) -> bool:
         """Whether trivial answers pass the problem."""
         return DEGENERATE in self.problem_flags
+
+
+def why_failed(result: StepResult) -> str:
+    """Say in one line why a step has no correct kernel; "" if it has one.
+
+    A compile error's reason, the last line of its message, comes first, so that a cut line still has it.
+    """
+    verdict = result.verdict
+    if verdict is None or verdict.correct:
+        return result.why
+    text, _, advice = verdict.feedback.partition(_ADVICE)
+    lines = text.split("\n")
+    if verdict.status is Status.COMPILE and "lints" not in verdict.metadata:
+        lines = [*lines[-1:], *lines[:-1]]
+    return " ".join(" ".join([*lines, advice and f"Next: {advice}"]).split())
 
 
 def calls_ran(status: str, metadata: Mapping[str, Any]) -> bool:
@@ -198,21 +218,22 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
     steps = steps[:within]
     curve = tuple(_curve(steps))
     first = next((step for step in steps if step.outcome is not DraftOutcome.SEED), None)
+    clean = _best_clean((step.step, step.result.verdict) for step in steps)
     return TaskResult(
         key=records.folder.name,
         best=curve[-1],
         curve=curve,
-        first_correct=first is not None and first.verdict is not None and first.verdict.correct,
+        first_correct=first is not None and _is_correct(first),
         steps=len(steps),
-        statuses=Counter(_status(step) for step in steps),
+        statuses=Counter(step.result.name for step in steps),
         usage=total_usage(step.usage for step in steps),
         failure=records.failure(),
-        clean=_best_clean((step.step, step.verdict) for step in steps),
+        clean=replace(clean, interpreted=clean.interpreted or curve[-1].interpreted),
         savings=count_savings(steps),
         common_failure=_common_failure(steps),
         by_gpu=_best_by_gpu(steps),
         problem_flags=problem_flags,
-        ran=_ran(step.verdict for step in steps),
+        ran=_ran(step.result.verdict for step in steps),
     )
 
 
@@ -228,23 +249,27 @@ def _problem_flags(verdicts: Iterable[Verdict | None]) -> tuple[str, ...]:
 def _best_by_gpu(steps: Sequence[StepSummary]) -> dict[str, Best]:
     bests: dict[str, Best] = {}
     for step in steps:
-        others = {} if step.verdict is None else step.verdict.other_gpus
-        if step.verdict is None or not others:
+        own = step.result.verdict
+        others = {} if own is None else own.other_gpus
+        if own is None or not others:
             continue
-        for model, verdict in ((_FIRST_GPU, step.verdict), *others.items()):
+        for model, verdict in ((_FIRST_GPU, own), *others.items()):
             name = str(verdict.metadata.get("hardware") or model)
             bests[name] = bests.get(name, Best()).or_better(step.step, verdict)
     return bests
 
 
+def _is_correct(step: StepSummary) -> bool:
+    return step.result.verdict is not None and step.result.verdict.correct
+
+
 def _common_failure(steps: Sequence[StepSummary]) -> CommonFailure | None:
-    failed = [step for step in steps if step.verdict is None or not step.verdict.correct]
+    failed = [step for step in steps if not _is_correct(step)]
     if not failed:
         return None
-    status, times = Counter(map(_status, reversed(failed))).most_common(1)[0]
-    last = next(step for step in reversed(failed) if _status(step) == status)
-    text = "" if last.verdict is None else " ".join(last.verdict.feedback.split())
-    return CommonFailure(status, times, last.step, text)
+    name, times = Counter(step.result.name for step in reversed(failed)).most_common(1)[0]
+    last = next(step for step in reversed(failed) if step.result.name == name)
+    return CommonFailure(name, times, last.step, why_failed(last.result))
 
 
 def _best_clean(found: Iterable[tuple[int | None, Verdict | None]]) -> Best:
@@ -258,12 +283,8 @@ def _best_clean(found: Iterable[tuple[int | None, Verdict | None]]) -> Best:
 def _curve(steps: Sequence[StepSummary]) -> Iterable[Best]:
     best = Best()
     for step in steps:
-        best = best.or_better(step.step, step.verdict)
+        best = best.or_better(step.step, step.result.verdict)
         yield best
-
-
-def _status(step: StepSummary) -> str:
-    return step.outcome.value if step.verdict is None else step.verdict.status.value
 
 
 def _without_steps(records: TaskRecords, within: int | None) -> TaskResult:

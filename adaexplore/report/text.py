@@ -11,6 +11,8 @@ _CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\u200d\u2010-\u2027\u202f-\u2065\u20
 
 NONE = "-"
 """Content of a cell without a figure."""
+_LONGEST_RULE = 100
+"""Most dashes below the name of a column."""
 
 
 def text_table(
@@ -79,7 +81,7 @@ def _aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [list(header), *[list(row) for row in rows]]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     right = [bool(rows) and all(_is_figure(row[column]) for row in rows) for column in range(len(header))]
-    lines.insert(1, ["-" * width for width in widths])
+    lines.insert(1, ["-" * min(width, _LONGEST_RULE) for width in widths])
     return "\n".join(
         "  ".join(
             cell.rjust(width) if to_right else cell.ljust(width)

@@ -21,7 +21,7 @@ from adaexplore.llm.limits import limited
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of, usd
 from adaexplore.llm.protocol import ModelClient
-from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.llm.vendors.replay_client import RecordedReply
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.search.knobs import SearchKnobs
@@ -98,6 +98,7 @@ def open_model(
     stop: threading.Event,
     *,
     mailbox: Path | None = None,
+    run: str = "",
     notes: JsonLines | None = None,
 ) -> MeteredClient:
     """Open the model that the configuration names, with its cost counted.
@@ -107,6 +108,7 @@ def open_model(
         replies: recorded replies by request key, for ``replay``.
         stop: set from outside to end waits.
         mailbox: the folder for ``mailbox`` if the configuration does not name one.
+        run: the id of the run, for a mailbox that several runs use.
         notes: gets a line with the cost of each reply.
 
     Raises:
@@ -116,7 +118,7 @@ def open_model(
     if config.server_type == "offline":
         client = limited(OfflineWriter(config.seed), config, stop)
     else:
-        client = build_client(config, mailbox=mailbox, replies=replies, stop=stop)
+        client = build_client(config, mailbox=mailbox, run=run, replies=replies, stop=stop)
     return MeteredClient(client, notes)
 
 

@@ -16,11 +16,13 @@ class History:
     """Finished steps, one record per step; node 0 is the empty root.
 
     ``best`` is the best node of the search; ``best_clean`` is the best correct one without suspect flags.
+    ``edits_failed`` are the results of the steps whose edits failed.
     """
 
     def __init__(self) -> None:
         self.best = _NOTHING
         self.best_clean = _NOTHING
+        self.edits_failed: dict[int, str] = {}
         self._shown = {0: _NOTHING}
 
     def __len__(self) -> int:
@@ -40,6 +42,8 @@ class History:
             "" if failed and len(source) > MOST_SHOWN_CHARS else source, record.verdict, repeated
         )
         self._shown[record.node.plan.step] = kernel
+        if record.result.edit_failed:
+            self.edits_failed[record.node.plan.step] = record.result.name
         self.best = self._shown[record.node.global_best_node_id]
         clean = record.verdict is not None and record.verdict.correct and not record.verdict.suspect_flags
         if clean and score_of(record.verdict) > score_of(self.best_clean.verdict):

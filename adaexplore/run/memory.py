@@ -12,8 +12,8 @@ from adaexplore.llm.protocol import ModelClient
 from adaexplore.records.run_records import RunRecords
 from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
+from skill_memory.failures.sources import from_task
 from skill_memory.rule import Rule
-from skill_memory.sources import from_task
 from skill_memory.store import injected, read_rules, rules_for_run
 from skill_memory.update import MemoryUpdater
 

@@ -40,7 +40,9 @@ def refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> Non
     for key in _LASTING:
         if key in begun and begun[key] != getattr(config, key) and records.tasks():
             shown = dump_mapping({key: begun[key]}).strip()
-            raise ConfigError(f"{records.folder} was started with {shown}; {otherwise}")
+            preset = begun.get("preset", config.preset)
+            or_else = "" if preset == config.preset else f", or add --preset {preset}"
+            raise ConfigError(f"{records.folder} was started with {shown}; {otherwise}{or_else}")
 
 
 def refuse_other_origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> None:
@@ -73,11 +75,16 @@ class Taking:
     def take(self) -> None:
         """Copy the steps and record which run made them; do nothing if the run has as many.
 
+        Of a task without a step, the facts about its reference are copied, which may be used again.
+
         Raises:
             RecordError: a source file cannot be read.
             StorageError: a target file cannot be written.
         """
         if self.ours.step_count() >= self.steps:
+            facts = None if self.steps else self.theirs.reference_facts()
+            if facts is not None and self.ours.reference_facts() is None:
+                self.ours.write_reference_facts(facts)
             return
         makers = RunRecords(self.theirs.folder.parent).makers(self.theirs.folder.name, self.steps)
         RunRecords(self.ours.folder.parent).write_makers(self.ours.folder.name, makers)

@@ -18,7 +18,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import Finish, Purpose
-from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.llm.vendors.replay_client import RecordedReply
 from adaexplore.records.run_records import RunRecords
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def recorded_replies(run: RunRecords, *, paid: bool = False) -> dict[str, Record
 
     Raises:
         RecordError: a record is damaged.
-        ConfigError: the run holds no replies (the release recorded none).
+        ConfigError: the run holds no steps, or no replies (the release recorded none).
     """
     replies: dict[str, RecordedReply] = {}
     for key in run.tasks():
@@ -48,6 +48,8 @@ def recorded_replies(run: RunRecords, *, paid: bool = False) -> dict[str, Record
                     raise RecordError(f"{run.folder} is damaged: step {name}: {error}") from error
                 replies[name] = RecordedReply(purpose, exchange.reply, finish, exchange.prompt, usage)
     if not any(reply.text for reply in replies.values()):
+        if not any(run.task(key).step_count() for key in run.tasks()):
+            raise ConfigError(f"{run.folder} holds no recorded step yet; continue it, then replay it")
         raise ConfigError(f"{run.folder} holds no recorded replies; name a run of this version")
     return replies
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from adaexplore.agent.agent import Agent
 from adaexplore.core.directions import Directions
 from adaexplore.core.draft import DraftOutcome
-from adaexplore.core.environment import Environment
+from adaexplore.core.environment import Conditions, Environment
 from adaexplore.core.errors import AdaExploreError, JudgeError, ProblemError, RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
@@ -43,6 +43,7 @@ from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import resolved_yaml
 from adaexplore.settings.paths import locate
+from adaexplore.settings.yaml_text import dump_mapping
 from adaexplore.tasks.seeds import load_seeds
 
 logger = logging.getLogger(__name__)
@@ -56,14 +57,15 @@ _MEMORY = ("general_memory_path", "knowledge_1_threshold", "memory_update")
 class Session:
     """An open run; ``replayed`` is the recorded run that it repeats.
 
-    ``seeds`` are the starting kernels by task. If ``rules_of`` recorded the rules of a task, prompts show
-    these, not the current memory.
+    ``earlier`` is the cost of earlier sessions. ``seeds`` are the starting kernels by task. If ``rules_of``
+    recorded the rules of a task, prompts show these, not the current memory.
     """
 
     config: RunConfig
     tasks: Sequence[Task]
     records: RunRecords
     client: MeteredClient
+    earlier: Usage
     access: JudgeAccess
     facts: JudgeFacts
     memory: RunMemory
@@ -73,6 +75,11 @@ class Session:
     budget: Budget
     steering: Steering
     replayed: RunRecords | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """The cost of the run so far."""
+        return self.earlier + self.client.usage
 
     def progress(self) -> Iterator[Progress[StepRecord]]:
         """Run all tasks and yield their progress.
@@ -125,10 +132,22 @@ class Session:
             seeds=self._seeds(records),
             directions=offered_directions(task.reference) if config.directions else Directions(),
             profiles=config.profile and self.access.identity.device == "cuda",
-            hardware=self.access.identity.hardware,
             budget=self.budget,
             steering=self.steering,
+            conditions=self._conditions(task),
             steered={} if self.replayed is None else recorded_steering(self.replayed, task.key),
+        )
+
+    def _conditions(self, task: Task) -> Conditions:
+        config, identity = self.config, self.access.identity
+        return Conditions(
+            hardware=identity.hardware,
+            dtype=task.dtype,
+            direction=task.direction,
+            tf32=config.tf32,
+            tier=config.tier,
+            versions=dict(identity.versions) or None,
+            problem=task.digest,
         )
 
     def _rules(self, task: Task) -> tuple[str, ...]:
@@ -214,7 +233,9 @@ def _opened(
     replies = None
     if config.replay_path is not None:
         replies = recorded_replies(RunRecords.existing(locate(config.replay_path)), paid=replayed is not None)
-    client = open_model(config, replies, stop, mailbox=records.mailbox, notes=records.replies)
+    client = open_model(
+        config, replies, stop, mailbox=records.mailbox, run=str(told["id"]), notes=records.replies
+    )
     memory = open_memory(config, client)
     seeds = load_seeds(config, tasks) if replayed is None else recorded_seeds(replayed)
     with _judge(config, records.folder / JUDGE_LOG, stop, replayed) as access:
@@ -222,7 +243,9 @@ def _opened(
         facts, memory = judge_facts(config, access.identity, environment), memory.under(access.identity)
         for taking in taken:
             taking.take()
-        budget = _budget(config, tasks, records, client, facts, memory.rules())
+        earlier, steps = spent(records)
+        expected = _dearest_step(config, tasks, facts, memory.rules())
+        budget = Budget(config, client, before=earlier, steps=steps, expected=expected)
         records.write_config(resolved_yaml(config))
         if environment is not None:
             records.write_judge_environment(environment)
@@ -233,6 +256,7 @@ def _opened(
             tasks=tasks,
             records=records,
             client=client,
+            earlier=earlier,
             access=access,
             facts=facts,
             memory=memory,
@@ -245,22 +269,14 @@ def _opened(
         )
 
 
-def _budget(
-    config: RunConfig,
-    tasks: Sequence[Task],
-    records: RunRecords,
-    client: MeteredClient,
-    facts: JudgeFacts,
-    rules: tuple[str, ...],
-) -> Budget:
-    """Return the remaining budget, with earlier sessions counted."""
-    if {config.max_cost_usd, config.max_total_tokens, config.max_wall_s} == {None}:
-        return Budget(config, client)
-    before, steps = spent(records)
-    expected = Usage()
-    if config.server_type not in FREE:
-        expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
-    return Budget(config, client, before=before, steps=steps, expected=expected)
+def _dearest_step(
+    config: RunConfig, tasks: Sequence[Task], facts: JudgeFacts, rules: tuple[str, ...]
+) -> Usage:
+    """Return the maximum cost of a step, which matters only if there is a limit."""
+    limits = {config.max_cost_usd, config.max_total_tokens, config.max_wall_s}
+    if config.server_type in FREE or limits == {None}:
+        return Usage()
+    return estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
 
 
 def _judge(
@@ -288,9 +304,11 @@ def _same_memory(records: RunRecords, config: RunConfig) -> bool:
 
 def _note_changes(records: RunRecords, config: RunConfig) -> None:
     """Warn if a run continues with another configuration."""
-    before = records.config()
-    now = resolved_yaml(config)
-    if before is None or before == now:
+    before, now = records.settings(), config.model_dump(mode="json")
+    usual = RunConfig().model_dump(mode="json")
+    # a key that an earlier version did not have had the effect of its default
+    changed = [key for key in sorted(now) if before and now[key] != before.get(key, usual[key])]
+    if not changed:
         return
-    changed = sorted(set(now.splitlines()) - set(before.splitlines()))
-    logger.warning("%s was started with other settings; from here on: %s", records.folder, ", ".join(changed))
+    told = (" ".join(dump_mapping({key: now[key]}).split()) for key in changed)
+    logger.warning("%s was started with other settings; from here on: %s", records.folder, ", ".join(told))

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 
-from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
-from adaexplore.core.environment import Conditions
+from adaexplore.core.draft import AS_BEFORE, STOPPED, Draft, DraftOutcome
 from adaexplore.core.errors import AdaExploreError, AnswersPending, BudgetReached, Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
@@ -22,7 +21,7 @@ from adaexplore.core.verdict import score_of
 from adaexplore.records.steering import Steered
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
-from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, take_step
+from adaexplore.run.step import JudgedDraft, Solver, take_step
 from adaexplore.search.directions import directed
 
 logger = logging.getLogger(__name__)
@@ -140,18 +139,19 @@ class _Search:
     def begin(self) -> None:
         """Prepare for more steps; in a new task, have the judge check the problem and write the root.
 
-        The problem is checked again if another GPU, dtype or direction makes the recorded facts stale.
+        Recorded facts about the problem are used again unless their conditions have changed. They are on disk
+        before the first prompt.
         """
         records, rules, task = self._solver.records, self._solver.agent.rules, self._task
-        facts = records.reference_facts()
-        now = Conditions(hardware=self._solver.hardware, dtype=task.dtype, direction=task.direction)
-        if not self._history or (self.waiting and facts is not None and facts.conditions != now):
+        facts, now = records.reference_facts(), self._solver.conditions
+        stale = facts is not None and (facts.conditions is None or not facts.conditions.met_by(now))
+        if (not self._history and facts is None) or (self.waiting and stale):
             facts = self._verdicts.check_problem()
-            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
             if facts is not None:
-                facts = facts.model_copy(update={"conditions": now})
+                facts = facts.model_copy(update={"conditions": facts.conditions or now})
                 records.write_reference_facts(facts)
         if not self._history:
+            records.write_reference(task.reference, task.hidden_workloads, task.full_reference)
             nothing = Draft(DraftOutcome.EMPTY, "", (), Usage())
             records.write_step(StepRecord(self._solver.policy.root_state(), nothing, None, False))
         agent = replace(self._solver.agent, reference=facts)
@@ -230,7 +230,9 @@ class _Search:
         """Write the best kernel, and the tree unless more steps are recorded than it holds."""
         solver, records = self._solver, self._solver.records
         if sum(record.node.plan.step > 0 for record in self._recorded) <= solver.total_steps:
-            records.write_tree(asdict(solver.policy.statistics()), solver.policy.describe())
+            records.write_tree(
+                asdict(solver.policy.statistics()), solver.policy.describe(self._history.edits_failed)
+            )
         best, clean = self._history.best, self._history.best_clean
         if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
             records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
@@ -286,7 +288,7 @@ class _Search:
 
     def _remember(self, record: StepRecord) -> None:
         self._history.add(record)
-        if record.verdict is None or record.draft.outcome in _NOTHING_NEW:
+        if record.verdict is None or (not record.evaluated and record.draft.outcome in _NOTHING_NEW):
             return
         for source in (record.draft.source, record.written):
             if source is not None:

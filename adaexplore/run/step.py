@@ -11,7 +11,8 @@ from adaexplore.agent.agent import Agent, Conversation
 from adaexplore.agent.attempt import Attempt
 from adaexplore.agent.checks import compiled, duplicate, linted
 from adaexplore.core.directions import Directions
-from adaexplore.core.draft import Draft, DraftOutcome, RepairReason, ShownKernel
+from adaexplore.core.draft import AS_BEFORE, Draft, DraftOutcome, RepairReason, ShownKernel
+from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
@@ -28,9 +29,7 @@ from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
 
-_CANDIDATES = (DraftOutcome.WRITTEN, DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED, DraftOutcome.SEED)
-AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
-"""Outcomes that leave the program unchanged."""
+_CANDIDATES = (DraftOutcome.WRITTEN, *AS_BEFORE, DraftOutcome.SEED)
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Solver:
         seeds: starting kernels; each is a step without a model.
         directions: the directions that prompts may give to sibling steps.
         profiles: whether a kernel is profiled before a step builds on it.
-        hardware: what the judge runs on.
+        conditions: under which recorded facts about the reference are used again.
         steered: the user's requests in the recorded run that is repeated, by step.
     """
 
@@ -58,13 +57,13 @@ class Solver:
     records: TaskRecords
     budget: Budget
     steering: Steering
+    conditions: Conditions
     seed: int
     total_steps: int
     parallel_steps: int = 1
     seeds: tuple[str, ...] = ()
     directions: Directions = field(default_factory=Directions)
     profiles: bool = False
-    hardware: str = ""
     steered: Mapping[int, Steered] = field(default_factory=dict)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from adaexplore.core.plan import Plan
 from adaexplore.core.step import NodeState
@@ -55,9 +55,12 @@ class Policy(ABC):
         """Return the state of node 0; before the first step, step 0's files hold it."""
         return self.tree.state(self.tree.root)
 
-    def describe(self) -> str:
-        """Return the tree as indented text, one line per node (``tree_structure.txt``)."""
-        return describe_tree(self.tree, self.knobs)
+    def describe(self, edits_failed: Mapping[int, str] | None = None) -> str:
+        """Return the tree as indented text, one line per node (``tree_structure.txt``).
+
+        ``edits_failed`` are the results of steps whose edits failed.
+        """
+        return describe_tree(self.tree, self.knobs, edits_failed)
 
     def statistics(self) -> TreeStatistics:
         """Return the tree's statistics (``tree_stats.json``)."""

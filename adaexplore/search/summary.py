@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -44,17 +45,20 @@ def measure_tree(tree: Tree) -> TreeStatistics:
     )
 
 
-def describe_tree(tree: Tree, knobs: SearchKnobs) -> str:
+def describe_tree(tree: Tree, knobs: SearchKnobs, edits_failed: Mapping[int, str] | None = None) -> str:
     """Write ``tree`` as indented text, depth first, children in the order in which they were added.
 
     A line is ``[id] created_by - compiled, correctness, speedup | node_reward, max_reward, visits,
-    ucb, context``. The search does not know run times, so the line has the speedup instead.
+    ucb, context``, and for a step of ``edits_failed`` its result: correctness and speedup of an unchanged
+    program are those of its parent. The search does not know run times, so the line has the speedup instead.
     """
+    results = edits_failed or {}
     lines: list[str] = []
     waiting = [tree.root]
     while waiting:
         node = waiting.pop()
-        lines.append("  " * node.depth + _line(node, knobs))
+        result = f", result={results[node.id]}" if node.id in results else ""
+        lines.append("  " * node.depth + _line(node, knobs) + result)
         waiting.extend(reversed(node.children))
     return "\n".join(lines) + "\n"
 

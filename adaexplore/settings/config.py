@@ -66,6 +66,12 @@ Share = Annotated[float, Field(ge=0, le=1)]
 _FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 GpuIds = Annotated[tuple[CountOrZero, ...], _FROM_LIST, Field(min_length=1)]
 GpuModels = Annotated[tuple[GpuModel, ...], _FROM_LIST, Field(min_length=1)]
+Paths = Annotated[
+    tuple[Text, ...],
+    _FROM_LIST,
+    BeforeValidator(lambda value: (value,) if isinstance(value, str) else value),
+    Field(min_length=1),
+]
 FactNames = Annotated[tuple[FactName, ...], _FROM_LIST]
 
 
@@ -89,7 +95,10 @@ class RunConfig(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    preset: Preset = Field(default="paper", description="set of defaults for missing keys")
+    preset: Preset = Field(
+        default="paper",
+        description="set of defaults for missing keys; without a configuration file `default`",
+    )
     seed: int = Field(default=0, description="seed of all randomness")
     agent_type: AgentType = Field(default="MCTS", description="search policy")
 
@@ -99,6 +108,11 @@ class RunConfig(BaseModel):
         "(benchmark-tasks.md): `TBG`, `TBT` (TritonBench-G and -T), `FIT` (FlashInfer-Bench, SOL-ExecBench), "
         "`MLSYS` (MLSys'26)",
     )
+    task: Paths | None = Field(
+        default=None,
+        description="problem files, or folders whose problems all run, as with `--task`; the keys from "
+        "`test_source` to `problem_id` are not used then",
+    )
     problem_root: Text | None = Field(
         default=None,
         description="folder of the problems: holds `level1/` ... for `KB`, `1.py` ... for `SYN`; null means "
@@ -107,10 +121,13 @@ class RunConfig(BaseModel):
     )
     test_list_path: Text | None = Field(
         default=None,
-        description="file that lists the tasks; null runs the one task `level` and `problem_id` name",
+        description="file that lists the tasks; null runs the task that `level` and `problem_id` name, or "
+        "all of `problem_root` if neither is given",
     )
-    level: Count = Field(default=1, description="level of the task without a list")
-    problem_id: CountOrZero | Text = Field(default=1, description="problem of the task without a list")
+    level: Count | None = Field(default=1, description="level of the tasks without a list; null: all levels")
+    problem_id: CountOrZero | Text | None = Field(
+        default=1, description="problem without a list; null: all of the level"
+    )
     dtype_str: DtypeName = Field(
         default="fp32",
         description="precision of weights and floating inputs; `native`: as the problem makes them",
@@ -336,7 +353,7 @@ class RunConfig(BaseModel):
 
     save_path: Text | None = Field(
         default=None,
-        description="run directory; null means `outputs/<agent>_<memory>_<source>_<steps>_<time>`",
+        description="run directory; null means `outputs/<agent>_<memory>_<tasks>_<steps>_<time>`",
     )
     suffix: Text | None = Field(default=None, description="appended to the run directory's default name")
     resume_from: Text | None = Field(default=None, description="run directory whose steps this run continues")
@@ -353,6 +370,9 @@ class RunConfig(BaseModel):
             given = {**DEFAULT_PRESET, **given}
         if source_of(str(given.get("test_source"))) is not None:
             given.setdefault("dtype_str", "native")
+        chosen = {"level", "problem_id"} & given.keys() or given.get("test_list_path") is not None
+        if given.get("problem_root") is not None and not chosen:
+            given |= {"level": None, "problem_id": None}
         if given.get("tier") == "auto":
             given["tier"] = required_tier(given.get("dtype_str", "fp32"), given.get("tf32", "paper"))
         return given
@@ -374,6 +394,8 @@ def _contradictions(config: RunConfig) -> list[str]:
         )
     if source_of(config.test_source) is not None and config.direction != "forward":
         problems.append(f"direction: {config.test_source} has no gradients to judge, set it to forward")
+    if config.level is None and config.problem_id is not None:
+        problems.append("level: null runs all levels, set problem_id to null too")
     if config.gpu_ids is not None:
         if len(set(config.gpu_ids)) != len(config.gpu_ids):
             problems.append(f"gpu_ids: {list(config.gpu_ids)} names a GPU twice")

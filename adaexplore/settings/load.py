@@ -37,7 +37,7 @@ _EXPECTED = {
     "literal_error": "one of {expected}",
     "string_pattern_mismatch": "a target such as sm_90",
 }
-_LISTS = {"omit_facts": "[versions]"}
+_LISTS = {"omit_facts": "[versions]", "task": "[softmax.py, problems]"}
 """Examples of values of keys that take a list of names."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from itertools import chain, count
 from os.path import lexists
@@ -10,6 +11,7 @@ from pathlib import Path
 from adaexplore.core.errors import ConfigError
 from adaexplore.settings.config import RunConfig
 
+_NAME_CHARS = 60
 REPOSITORY_ROOT = Path(__file__).resolve().parents[2]
 _BUNDLED = Path(__file__).resolve().parents[1] / "bundled"
 """Folder of the repository's default files in an installed wheel."""
@@ -48,7 +50,7 @@ def expanded(path: str | Path) -> Path:
 
 
 def run_directory(config: RunConfig, now: datetime) -> Path:
-    """Return the run's directory: ``save_path``, else a unique name under ``outputs/``.
+    """Return the run's directory: ``save_path``, else a unique name under ``outputs/`` with its tasks.
 
     Raises:
         ConfigError: as :func:`expanded`.
@@ -59,7 +61,8 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     parts = [
         config.agent_type,
         "no-memory" if memory is None else Path(memory).stem.removeprefix("general_memory_"),
-        config.test_source,
+        *([] if config.task is not None else [config.test_source]),
+        _task_name(config),
         str(config.total_steps),
         now.strftime("%Y%m%d-%H%M%S"),
     ]
@@ -68,3 +71,18 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     name = "_".join(parts)
     later = (f"{name}_{number}" for number in count(2))  # a second run of that second, or a clock set back
     return next(Path("outputs", each) for each in chain([name], later) if not lexists(f"outputs/{each}"))
+
+
+def _task_name(config: RunConfig) -> str:
+    """Name the tasks in a run directory's name: the file, folder or list, or the problem."""
+    if config.task is not None:
+        more = len(config.task) - 1
+        name = Path(config.task[0]).absolute().stem + (f"-and-{more}-more" if more else "")
+    elif config.test_list_path is not None:
+        name = Path(config.test_list_path).stem
+    elif config.level is None and config.problem_root is not None:
+        name = Path(config.problem_root).absolute().name
+    else:
+        named = (f"level{config.level}" if config.level is not None else "all", config.problem_id)
+        name = "-".join(str(part) for part in named if part is not None)
+    return re.sub(r"[^A-Za-z0-9_-]", "-", name)[:_NAME_CHARS]

@@ -32,10 +32,12 @@ class BenchmarkTasks:
     def levels(self) -> Mapping[int, Mapping[int, Path]]:
         return {1: dict(enumerate(self.benchmark.paths.values(), start=1))}
 
-    def selection(self, config: RunConfig) -> Selection:
-        """Return the task with the name or number ``problem_id``."""
+    def selections(self, config: RunConfig) -> list[Selection]:
+        """Return the task with the name or number ``problem_id``, or all."""
+        if config.problem_id is None:
+            return [Selection(1, None, "problem_id")]
         name = self.benchmark.find(str(config.problem_id))
-        return Selection(1, (list(self.benchmark.paths).index(name) + 1,), "problem_id")
+        return [Selection(1, (list(self.benchmark.paths).index(name) + 1,), "problem_id")]
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         name = list(self.benchmark.paths)[number - 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from adaexplore.core.text.syntax import bound_names, parse, statements
 
@@ -17,16 +17,21 @@ _WORKLOAD_KEYS = ("name", "get_inputs", "weight")
 def module_problem(source: str) -> str | None:
     """Return why ``source`` is not a problem module: a line number, the fault, and what to do.
 
-    None if it is one. With ``get_workloads``, ``get_inputs`` may be missing.
+    None if it is one. With ``get_workloads``, ``get_inputs`` may be missing; with a ``Model`` that is a plain
+    function, ``get_init_inputs``.
     """
     defined = _defined(source)
     if isinstance(defined, str):
         return defined
     optional = {"get_inputs"} if WORKLOADS in defined else set()
+    if not _is_class(defined, defined.get("Model")):
+        optional.add("get_init_inputs")
     missing = [name for name in REQUIRED_NAMES if name not in defined and name not in optional]
     if missing:
         others = [name for name in defined if name not in REQUIRED_NAMES]
         near = [close for name in missing for close in difflib.get_close_matches(name, others, 1)]
+        if missing == ["Model"] and not near and (name := _only_model(defined)) is not None:
+            return f"line {defined[name].lineno}: does not define Model; add the line 'Model = {name}'"
         line, hint = (
             (defined[near[0]].lineno, f" (did you mean {near[0]} of this line?)") if near else (1, "")
         )
@@ -38,6 +43,34 @@ def module_problem(source: str) -> str | None:
             case ast.FunctionDef() as function if name == WORKLOADS:
                 return _workloads_problem(function)
     return None
+
+
+def _is_class(defined: Mapping[str, ast.stmt], model: ast.stmt | None) -> bool:
+    """Return False for a function, or a value that may be one."""
+    if isinstance(model, ast.Assign) and isinstance(model.value, ast.Name):
+        model = defined.get(model.value.id)
+    return model is None or isinstance(model, ast.ClassDef)
+
+
+def _only_model(defined: Mapping[str, ast.stmt]) -> str | None:
+    """Return the only class or, without classes, the only public function that may be the ``Model``."""
+    for kind in (ast.ClassDef, ast.FunctionDef):
+        names = [
+            name
+            for name, node in defined.items()
+            if isinstance(node, kind) and not name.startswith(("_", "get_"))
+        ]
+        if names:
+            return names[0] if len(names) == 1 else None
+    return None
+
+
+def may_be_problem(source: str) -> bool:
+    """Return False for a module that is meant for something else, such as a kernel."""
+    defined = _defined(source)
+    if isinstance(defined, str) or "Model" in defined:
+        return True
+    return "ModelNew" not in defined and not {"get_inputs", WORKLOADS}.isdisjoint(defined)
 
 
 def hidden_problem(source: str) -> str | None:

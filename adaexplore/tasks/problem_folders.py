@@ -17,11 +17,15 @@ from adaexplore.core.wire import Direction, DtypeName
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
+from adaexplore.tasks.inlining.inline import JudgePackages, inlined
 from adaexplore.tasks.module_check import hidden_problem, module_problem
 from adaexplore.tasks.test_list import Selection
 
 KB_ROOT = "datasets/KernelBench"
 SYN_ROOT = "datasets/KernelBench_syn/syn_v1"
+
+MAX_PROBLEM_BYTES = 8 * 2**20
+"""A judge takes no larger requests by default (``MAX_BODY_BYTES``)."""
 
 _LEVEL_FOLDER = re.compile(r"level(\d+)")
 _KB_FILE = re.compile(r"(\d+)_.*(?<!\.hidden)\.py")
@@ -35,11 +39,15 @@ class ProblemFolders:
     root: Path
     levels: Mapping[int, Mapping[int, Path]]
 
-    def selection(self, config: RunConfig) -> Selection:
+    def selections(self, config: RunConfig) -> list[Selection]:
+        origin = "level, problem_id"
+        if config.level is None or config.problem_id is None:
+            levels = self.levels if config.level is None else [config.level]
+            return [Selection(level, None, origin) for level in levels]
         text = str(config.problem_id)
         if not (text.isascii() and text.isdecimal()):
             raise TaskError(f"problem_id: {config.test_source} problems have numbers, got '{text}'")
-        return Selection(config.level, (int(text),), "level, problem_id")
+        return [Selection(config.level, (int(text),), origin)]
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         return read_task(level, str(number), self.levels[level][number], config.dtype_str, config.direction)
@@ -52,18 +60,22 @@ def kernelbench(config: RunConfig, environment: Environment) -> ProblemFolders:
     else:
         root, origin = locate(config.problem_root or KB_ROOT), "problem_root"
     for folder in (root, root / "KernelBench"):
-        levels = {
-            int(match[1]): child
-            for child in _children(folder)
-            if (match := _LEVEL_FOLDER.fullmatch(child.name)) and child.is_dir()
-        }
-        if levels:
-            problems = {level: _problems(levels[level], _KB_FILE) for level in sorted(levels)}
-            return ProblemFolders(folder, problems)
+        if levels := level_folders(folder):
+            return ProblemFolders(folder, levels)
     raise TaskError(
         f"no level folders in {root} ({origin}); run 'adaexplore datasets download kernelbench', "
         "or set KERNELBENCH_ROOT or problem_root to the folder that holds level1/"
     )
+
+
+def level_folders(root: Path) -> dict[int, dict[int, Path]]:
+    """Return the problem files by level and number in the folders ``level1`` and so on; empty without any."""
+    levels = {
+        int(match[1]): child
+        for child in _children(root)
+        if (match := _LEVEL_FOLDER.fullmatch(child.name)) and child.is_dir()
+    }
+    return {level: _problems(levels[level], _KB_FILE) for level in sorted(levels)}
 
 
 def synthesised(config: RunConfig, environment: Environment) -> ProblemFolders:
@@ -75,19 +87,31 @@ def synthesised(config: RunConfig, environment: Environment) -> ProblemFolders:
     return ProblemFolders(root, {1: problems})
 
 
-def read_task(level: int, problem_id: str, path: Path, dtype: DtypeName, direction: Direction) -> Task:
-    """Return the task of a problem file, with the workloads of ``<stem>.hidden.py`` beside it, if any."""
+def read_task(
+    level: int,
+    problem_id: str,
+    path: Path,
+    dtype: DtypeName,
+    direction: Direction,
+    judge_packages: JudgePackages | None = None,
+) -> Task:
+    """Return the task of a problem file, with the workloads of ``<stem>.hidden.py`` beside it, if any.
+
+    The source of packages is inlined; without ``judge_packages`` the text stays as it is.
+    """
     try:
         reference = _read_module(path, "problem file", module_problem)
         hidden = path.with_suffix(".hidden.py")
         beside = _read_module(hidden, "hidden workloads", hidden_problem) if hidden.is_file() else None
+        if judge_packages is not None:
+            reference = inlined(path, reference, beside, direction, judge_packages)
     except TaskError as error:
         raise TaskError(f"task {level}_{problem_id}: {error}") from error
     return Task(level, problem_id, path.stem, reference, dtype, path, beside, direction)
 
 
 def _read_module(path: Path, what: str, find_problem: Callable[[str], str | None]) -> str:
-    source = input_text(path, what, TaskError, "check the path")
+    source = input_text(path, what, TaskError, "check the path", MAX_PROBLEM_BYTES)
     problem = find_problem(source)
     if problem is not None:
         raise TaskError(f"{path}: {problem}")

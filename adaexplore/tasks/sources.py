@@ -14,6 +14,8 @@ from adaexplore.settings.config import RunConfig, TestSource
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.benchmarks import benchmark_tasks
+from adaexplore.tasks.inlining.inline import JudgePackages
+from adaexplore.tasks.named_paths import problem_files
 from adaexplore.tasks.problem_folders import kernelbench, read_task, synthesised
 from adaexplore.tasks.test_list import Selection, read_test_list
 
@@ -32,8 +34,8 @@ class TaskSource(Protocol):
     def levels(self) -> Mapping[int, Mapping[int, Path]]:
         """The problem files by level and number."""
 
-    def selection(self, config: RunConfig) -> Selection:
-        """Return the task that ``config`` names, for a run without a test list."""
+    def selections(self, config: RunConfig) -> list[Selection]:
+        """Return the tasks that ``config`` names, for a run without a test list."""
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         """Return one of the tasks in ``levels``."""
@@ -51,19 +53,24 @@ SOURCES: Mapping[TestSource, Callable[[RunConfig, Environment], TaskSource]] = {
 
 
 def load_tasks(
-    config: RunConfig, environment: Environment, selections: Sequence[Selection] | None = None
+    config: RunConfig,
+    environment: Environment,
+    selections: Sequence[Selection] | None = None,
+    judge_packages: JudgePackages = tuple,
 ) -> list[Task]:
     """Load the tasks that ``config`` selects, in the order of its test list, each once.
 
-    ``selections`` replace the configuration's test list.
+    ``selections`` replace the configuration's test list, and its key ``task``.
 
     Raises:
         TaskError: a folder, a list or a problem is missing or cannot be used.
     """
+    if selections is None and config.task is not None:
+        return named_tasks(config.task, config.dtype_str, config.direction, judge_packages)
     source = SOURCES[config.test_source](config, environment)
     if selections is None:
         listed = config.test_list_path
-        selections = [source.selection(config)] if listed is None else read_test_list(locate(listed))
+        selections = source.selections(config) if listed is None else read_test_list(locate(listed))
     chosen: dict[tuple[int, int], None] = {}
     problems = []
     for selection in selections:
@@ -92,13 +99,51 @@ def load_tasks(
     return tasks
 
 
-def task_from_file(path: Path, dtype: DtypeName, direction: Direction = "forward") -> Task:
+def named_tasks(
+    paths: Sequence[str], dtype: DtypeName, direction: Direction, judge_packages: JudgePackages
+) -> list[Task]:
+    """Load the tasks of problem files and folders, in the given order, each file once.
+
+    Source of packages is inlined, see :func:`task_from_file`.
+
+    Raises:
+        TaskError: a file or folder cannot be used, or two files give their tasks the same name.
+    """
+    tasks: dict[str, Task] = {}
+    problems: list[str] = []
+    for path, number in problem_files([locate(given) for given in paths]).items():
+        try:
+            if number is None:
+                task = task_from_file(path, dtype, direction, judge_packages)
+            else:
+                task = read_task(number[0], str(number[1]), path, dtype, direction, judge_packages)
+        except TaskError as error:
+            problems.append(str(error))
+            continue
+        other = tasks.setdefault(task.key, task)
+        if other is not task:
+            problems.append(f"task {task.key}: {other.path} and {path} have the same name; rename one")
+    if problems:
+        raise TaskError("\n".join(problems))
+    return list(tasks.values())
+
+
+def task_from_file(
+    path: Path,
+    dtype: DtypeName,
+    direction: Direction = "forward",
+    judge_packages: JudgePackages = tuple,
+) -> Task:
     """Load the task of a single problem file: level 0, named after the file.
+
+    The source of what it imports from packages is inlined; ``judge_packages`` returns those that the judge
+    has, which may stay imports if they are too large.
 
     Raises:
         TaskError: the file cannot be read or is not a problem module.
     """
-    return read_task(0, re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, dtype, direction)
+    problem_id = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)
+    return read_task(0, problem_id, path, dtype, direction, judge_packages)
 
 
 def _ranges(ids: list[int]) -> str:

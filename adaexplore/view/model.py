@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from adaexplore.core.draft import Exchange
 from adaexplore.core.plan import StepKind
 from adaexplore.core.profile import Profile
+from adaexplore.core.step import EDITS_FAILED
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.figures import gm10
@@ -23,6 +24,7 @@ SHAPES = {
     "build": ("syntax", "load", "construct", "compile"),
     "crash": ("launch", "illegal_access", "crash", "out_of_memory", "timeout"),
     "rejected": ("integrity",),
+    "unedited": tuple(EDITS_FAILED.values()),
     "broken": (UNREADABLE,),
 }
 """Statuses that share a shape and a colour; all others count as ``nothing`` to judge."""
@@ -33,6 +35,7 @@ LEGEND = {
     "build": "does not load or compile",
     "crash": "fails when it runs",
     "rejected": "rejected by an integrity check",
+    "unedited": "edit failed: no new kernel",
     "nothing": "nothing to judge",
     "broken": "its files cannot be read",
 }
@@ -46,12 +49,13 @@ class Node:
         parent: its parent; 0 is the root.
         kind: its kind; None if unreadable.
         context: the nodes shown to the model, including elite ones.
-        status: the verdict's status, why there was nothing to judge, or ``unreadable``.
+        status: what the step is called (:class:`~adaexplore.core.step.StepResult`), or ``unreadable``.
         found: the candidate itself, if it is correct.
         best: the best candidate after this step.
         usage: its cost; None if not recorded.
         fault: why it cannot be read.
         failure: the kind of its failure, as the skill memory counts it; "" if it teaches no rule.
+        why: why it has no new kernel; "" if it has one.
     """
 
     step: int
@@ -64,6 +68,7 @@ class Node:
     usage: Usage | None
     fault: str = ""
     failure: str = ""
+    why: str = ""
 
     @property
     def shape(self) -> str:

@@ -28,8 +28,8 @@ from adaexplore.view.model import (
 )
 from adaexplore.view.panel import Panel, code_style, panel
 from adaexplore.view.tree import shape_svg, tree_svg
+from skill_memory.failures.signature import Signature
 from skill_memory.rule import Rule
-from skill_memory.signature import Signature
 
 Facts = list[tuple[str, str]]
 Memory = Sequence[tuple[str, Sequence[Rule]]]
@@ -181,7 +181,8 @@ def _task_facts(run: RunView, task: TaskView) -> Facts:
 
 
 def _node_facts(task: TaskView, node: Node, shown: Panel) -> Facts:
-    found: Facts = [("Verdict", shown.summary or node.status.replace("_", " "))]
+    name = node.status.replace("_", " ")
+    found: Facts = [("Verdict", f"{name}: {node.why}" if node.why else shown.summary or name)]
     found.append(("Parent", f"step {node.parent}" if node.parent else "root"))
     if node.step == task.best.step:
         found.append(("Place", "best of the task"))

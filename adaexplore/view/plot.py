@@ -17,6 +17,8 @@ SCALE = 3
 def write_figures(runs: Sequence[RunView], folder: Path) -> list[Path]:
     """Write the comparison of the runs; for a single run also the best so far of each task.
 
+    A figure without a point is not written: see :func:`not_drawn`.
+
     Raises:
         StorageError: a file cannot be written.
     """
@@ -34,6 +36,19 @@ def write_figures(runs: Sequence[RunView], folder: Path) -> list[Path]:
         write_text(path, standalone(figure))
         written += [path, _png(path)]
     return written
+
+
+def not_drawn(runs: Sequence[RunView]) -> list[str]:
+    """Return a line for each figure that :func:`write_figures` leaves out, with the reason."""
+    if not any(task.best.speedup for run in runs for task in run.tasks):
+        return ["nothing was drawn: no correct kernel was timed, so there is no speedup to draw"]
+    lines = [
+        f"no plot over {measure}: a run does not say what its steps took"
+        for measure in Measure
+        if not any(run_curve(run, measure).points for run in runs)
+    ]
+    untimed = [task.key for task in runs[0].tasks if not task.best.speedup] if len(runs) == 1 else []
+    return lines + [f"no plot of {key}: it has no correct kernel that was timed" for key in untimed]
 
 
 def _png(svg: Path) -> Path:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import NodeState
 from adaexplore.core.verdict import Verdict
@@ -23,7 +24,7 @@ from adaexplore.records.task_records import PROFILE
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
-from skill_memory.signature import signature_of
+from skill_memory.failures.signature import signature_of
 
 MAX_BYTES = 64 << 20
 """Files above this are not read."""
@@ -102,7 +103,7 @@ class RunFolder:
         reader, files, faults = task.reader, task.reader.files(step), [node.fault] if node.fault else []
 
         def text(path: Path) -> str | None:
-            return self._attempt(lambda: path.read_bytes().decode("utf-8", "replace"), faults, path)
+            return self._attempt(lambda: regular_bytes(path).decode("utf-8", "replace"), faults, path)
 
         metrics_path = files.metrics if files.metrics.exists() else files.metrics_text or files.metrics
         kind = node.kind or StepKind.LARGE
@@ -115,7 +116,9 @@ class RunFolder:
                 lambda: reader.exchanges(step, kind), faults, files.exchanges, files.prompt
             )
             or (),
-            verdict=self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
+            verdict=None
+            if node.why
+            else self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
             profile=self._attempt(lambda: content.read_as(files.profile, PROFILE), faults, files.profile),
             faults=tuple(dict.fromkeys(faults)),
         )
@@ -178,11 +181,12 @@ class RunFolder:
                 parent=state.plan.parent_id,
                 kind=summary.kind,
                 context=(*state.plan.elite_ids, *state.plan.context_ids),
-                status=(summary.outcome if summary.verdict is None else summary.verdict.status).value,
-                found=Best().or_better(step, summary.verdict),
+                status=summary.result.name,
+                found=Best().or_better(step, summary.result.verdict),
                 best=Best(),
                 usage=summary.usage,
-                failure=_kind_of_failure(summary.verdict),
+                failure=_kind_of_failure(summary.result.verdict),
+                why=summary.result.why,
             )
             task.before = state
         except (*_BROKEN, ValueError) as error:
@@ -210,7 +214,9 @@ class RunFolder:
 
     def _total_steps(self) -> int | None:
         path = self._root / layout.CONFIG
-        found = self._attempt(lambda: _TOTAL_STEPS.search(path.read_text("utf-8", "replace")), [], path)
+        found = self._attempt(
+            lambda: _TOTAL_STEPS.search(regular_bytes(path).decode("utf-8", "replace")), [], path
+        )
         return int(found[1]) if found else None
 
     def _steering(self) -> tuple[str, ...]:

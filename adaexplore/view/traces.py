@@ -7,14 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.draft import Exchange
+from adaexplore.core.draft import DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
+from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.plan import StepKind
+from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
-from skill_memory.sources import trace_verdict
+from skill_memory.failures.sources import trace_verdict
 
 
 class PackedTraces:
@@ -54,8 +56,10 @@ class PackedTraces:
         if data is None:
             return Details()
         prompt, parent = str(data.get("prompt") or ""), steps.get(_number(data.get("parent_node_id")), {})
+        task = self._view.task(key)
+        node = None if task is None else task.node(step)
         try:
-            verdict = _verdict(data)
+            verdict = None if node is not None and node.why else _verdict(data)
         except (KeyError, TypeError, ValueError):
             verdict = None
         return Details(
@@ -75,18 +79,25 @@ class PackedTraces:
             step = _number(data.get("node_id", index))
             known[step] = data
             try:
-                verdict = _verdict(data)
-                best = best.or_better(step, verdict)
+                kind, parent = (
+                    StepKind(data["created_by"]),
+                    known.get(_number(data.get("parent_node_id")), {}),
+                )
+                same = kind is StepKind.SMALL and data.get("code") == parent.get("code")
+                outcome = DraftOutcome.UNCHANGED if same else DraftOutcome.WRITTEN
+                result = StepResult(kind, outcome, _verdict(data))
+                best = best.or_better(step, result.verdict)
                 context = data.get("context_node_ids")
                 node = Node(
                     step=step,
                     parent=_number(data.get("parent_node_id")),
-                    kind=StepKind(data["created_by"]),
+                    kind=kind,
                     context=tuple(map(_number, context)) if isinstance(context, list) else (),
-                    status=verdict.status.value,
-                    found=Best().or_better(step, verdict),
+                    status=result.name,
+                    found=Best().or_better(step, result.verdict),
                     best=best,
                     usage=None,
+                    why=result.why,
                 )
             except (KeyError, TypeError, ValueError) as error:
                 node = Node(step, 0, None, (), UNREADABLE, Best(), best, None, content.reason(error))
@@ -114,6 +125,6 @@ def is_trace_folder(path: Path) -> bool:
     if found is None or found.name in {"environment.json", "origins.json"}:
         return False
     try:
-        return isinstance(json.loads(found.read_bytes()).get("steps"), list)
+        return isinstance(json.loads(regular_bytes(found)).get("steps"), list)
     except (AttributeError, OSError, RecursionError, ValueError):
         return False

@@ -19,6 +19,7 @@ _SHAPES: dict[str, tuple[str, dict[str, str]]] = {
     "build": ("path", {"d": "M-6.5 -6.5H6.5V6.5H-6.5Z"}),
     "crash": ("path", {"d": "M0 -8.5L8.5 0L0 8.5L-8.5 0Z"}),
     "rejected": ("path", {"d": "M-4 -8H4L8 -4V4L4 8H-4L-8 4V-4Z"}),
+    "unedited": ("path", {"d": "M-6 0A6 6 0 1 1 6 0A6 6 0 1 1 -6 0M-9 0H9"}),
     "nothing": ("circle", {"r": "5"}),
     "broken": ("path", {"d": "M-6 -6L6 6M-6 6L6 -6"}),
 }

@@ -84,8 +84,8 @@ async def alive() -> Alive:
 async def ready(request: Request) -> JSONResponse:
     """Report whether jobs can be judged now."""
     judge = judge_of(request)
-    if not judge.machine.devices:
-        why = "no device"
+    if judge.machine.absence:
+        why = judge.machine.absence
     elif not await judge.board.writable():
         why = "the journal cannot be written"
     else:

@@ -94,7 +94,10 @@ class DeviceHealth(BaseModel):
 
 
 class Health(BaseModel):
-    """Answer of ``GET /health``; the fields about devices are present with CUDA."""
+    """Answer of ``GET /health``; the fields about devices are present with CUDA.
+
+    ``reason`` is present while a judge on a Ray cluster has no device: jobs wait.
+    """
 
     status: Literal["healthy"]
     cuda_available: bool
@@ -108,6 +111,7 @@ class Health(BaseModel):
     available_gpus: list[int] = []
     devices: list[DeviceHealth] = []
     queue_status: QueueStatus
+    reason: str = ""
 
 
 def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[str, Any]]:

@@ -68,6 +68,8 @@ async def health(request: Request) -> Health:
         versions={name: versions.get(name) for name in ("torch", "triton", "python")},
         queue_status=judge.scheduler.status(),
     )
+    if machine.elastic and machine.absence:
+        answer.reason = machine.absence
     if machine.cuda_available:
         present, answer.device_count = machine.devices, machine.device_count  # they may join and leave
         answer.available_gpus = [device.id for device in present]
@@ -155,7 +157,9 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
         while not job.over.is_set():
             await judge.board.wait(job, _LOOK_S)
             if job.leader.started_at is None and time.monotonic() - job.created >= limit_s:
-                raise HTTPException(408, f"Request timeout: No available GPU slot within {limit_s}s")
+                absence = judge.machine.absence
+                why = f": {absence}" if absence else ""
+                raise HTTPException(408, f"Request timeout: No available GPU slot within {limit_s}s{why}")
             if await request.is_disconnected():
                 raise HTTPException(CLIENT_CLOSED, "the client is gone")
         outcome = job.leader.outcome

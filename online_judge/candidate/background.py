@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from types import FrameType
 
-from online_judge.common import provenance
+from online_judge.candidate import provenance
 from online_judge.sandbox import linux
 
 _POOL = "concurrent/futures/thread.py"

@@ -11,10 +11,10 @@ from triton.compiler.errors import CompilationError
 from triton.runtime import errors as runtime_errors
 
 from adaexplore.core.verdict import Status
+from online_judge.checks.facts.findings import MAX_FRAMES, Failure, Frame, Stage
 from online_judge.common import cuda_driver
 from online_judge.common.trees import UnsupportedTree
 from online_judge.cpu import IllegalAccessError, NotCheckedError
-from online_judge.protocol.findings import MAX_FRAMES, Failure, Frame, Stage
 
 _COMPILE_ERRORS: tuple[type[BaseException], ...] = (CompilationError, runtime_errors.PTXASError)
 _MEMORY_ERRORS: tuple[type[BaseException], ...] = (MemoryError, torch.OutOfMemoryError)

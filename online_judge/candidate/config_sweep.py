@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 
 import torch
 
+from adaexplore.core.dialects import arguments
 from adaexplore.core.verdict import Status
 from online_judge.candidate import classification
 from online_judge.candidate.loading import MODULE
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules
 from online_judge.common.timing import Stopwatch
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Entered, Equip, Rated
 from online_judge.protocol.shared_tensors import MappedTensors
 
@@ -65,7 +66,6 @@ class ConfigSweep:
     def __init__(self, folder: Path, order: Equip, fds: list[int], clock: Stopwatch, *, cuda: bool) -> None:
         self._folder = folder
         self._order = order
-        self.direction = order.direction
         self._clock = clock
         self._cuda = cuda
         self._arguments: list[object] = MappedTensors(order.inputs, fds[:1]).tree()
@@ -128,8 +128,8 @@ class ConfigSweep:
         modules.restore_buffers(configuration.model, configuration.buffers)
         return configuration.model
 
-    def _run(self, configuration: _Configuration) -> gradients.Call:
-        return gradients.calling(configuration.model, self.direction, candidate=True)
+    def _run(self, configuration: _Configuration) -> arguments.Call:
+        return self.calling(configuration.model)
 
     def _call(self, configuration: _Configuration) -> None:
         modules.seed_everything(self._order.call_seed)
@@ -201,9 +201,14 @@ class ConfigSweep:
             model = model.cuda()
         return _Configuration(model, modules.buffers_of(model))
 
+    def calling(self, model: Callable[..., object]) -> Callable[..., Any]:
+        """Return the call of a configuration's model that takes the shared inputs."""
+        return gradients.calling(model, self._order.direction, self._order.names, candidate=True)
+
     def _made(self, module: ModuleType) -> Any:
         modules.seed_everything(self._order.construct_seed)
-        return modules.candidate_in_precision(module.ModelNew(*self._order.init_inputs), self._order.dtype)
+        made = arguments.construct(module.ModelNew, self._order.init_inputs)
+        return modules.candidate_in_precision(made, self._order.dtype)
 
     def _shares_weights(self, model: object) -> bool:
         """Let a model share the memory of the reference's weights; return False if names or shapes differ."""

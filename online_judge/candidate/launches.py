@@ -17,12 +17,12 @@ from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
-from online_judge.common import provenance
+from online_judge.candidate import provenance
+from online_judge.checks.facts.kernels import MAX_NAME, MAX_NAMED, Launches, Resources, Unseen
 from online_judge.cpu.compile_gate import CompiledLaunch
 from online_judge.cpu.launching import Launcher
 from online_judge.cpu.patching import Patches
 from online_judge.cpu.tensors import UNINITIALISED, poison
-from online_judge.protocol.kernels import MAX_NAME, MAX_NAMED, Launches, Resources, Unseen
 
 _TRITON_LIBRARIES = ("cuda_utils", "__triton_launcher")
 _SYSTEM_FOLDERS = ("/usr/", "/lib", "/opt/", "/nix/")

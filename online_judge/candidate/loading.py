@@ -7,8 +7,8 @@ from pathlib import Path
 
 from adaexplore.core.cpu_limit import cpu_limit
 from online_judge.candidate import classification
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import modules
-from online_judge.protocol.findings import Failure
 
 MODULE = "candidate"
 _IMPORT_CPU_S = 10.0

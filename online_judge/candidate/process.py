@@ -15,6 +15,7 @@ from typing import Any, NoReturn, cast
 import torch
 from triton.runtime import driver
 
+from adaexplore.core.dialects import arguments
 from online_judge.candidate import classification, profile
 from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
@@ -24,12 +25,12 @@ from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules, timing, trees
 from online_judge.common.cores import run_on, time_on
 from online_judge.cpu import simulated_cuda
 from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Ready
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
@@ -122,7 +123,7 @@ class CandidateProcess:
         self._model = None
         modules.seed_everything(order.seed)
         changed = False
-        model = self._class(*order.init_inputs)
+        model = arguments.construct(self._class, order.init_inputs)
         with MappedTensors(order.weights, fds) as window:
             self._known = set(window.tree())
             if isinstance(model, torch.nn.Module):
@@ -130,7 +131,7 @@ class CandidateProcess:
                 changed = order.load and _load_weights(model, window.tree())
                 model = modules.candidate_in_precision(model, order.dtype)
         self._model = model
-        self._run = gradients.calling(model, order.direction, candidate=True)
+        self._run = gradients.calling(model, order.direction, order.names, candidate=True)
         self._buffers = self._own_buffers()
         self._synchronise()
         self._keep_switches()
@@ -285,8 +286,7 @@ class CandidateProcess:
                     return self._config_sweep.rate(order.calls, order.rounds)
                 case orders.Choose():
                     self._model = self._config_sweep.chosen(order.number)
-                    direction = self._config_sweep.direction
-                    self._run = gradients.calling(self._model, direction, candidate=True)
+                    self._run = self._config_sweep.calling(self._model)
                     self._buffers = modules.buffers_of(self._model)
                     return {}
         except ContextLost as lost:

@@ -13,8 +13,8 @@ from torch.profiler import ProfilerActivity
 from torch.profiler import profile as profiled
 
 from online_judge.candidate.launches import LaunchMeter
+from online_judge.checks.facts.kernels import MAX_LISTED, MAX_NAME, KernelShare, KernelTime, plain_name
 from online_judge.common.timing import Stopwatch
-from online_judge.protocol.kernels import MAX_LISTED, MAX_NAME, KernelShare, KernelTime, plain_name
 from online_judge.protocol.orders import Inspected
 
 log = logging.getLogger(__name__)

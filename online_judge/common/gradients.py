@@ -7,15 +7,19 @@ from typing import Any
 
 import torch
 
+from adaexplore.core.dialects.arguments import Call, named
 from adaexplore.core.wire import Direction
 from online_judge.common import modules, trees
 
-Call = Callable[..., Any]
 
+def calling(model: Call, direction: Direction, names: Sequence[str] = (), *, candidate: bool = False) -> Call:
+    """Return the callable for this direction: ``model`` itself, or its forward and backward passes.
 
-def calling(model: Call, direction: Direction, *, candidate: bool = False) -> Call:
-    """Return the callable for this direction: ``model`` itself, or its forward and backward passes."""
-    return model if direction == "forward" else ForwardBackward(model, candidate=candidate)
+    The last inputs are keyword arguments of these ``names``.
+    """
+    if direction == "forward":
+        return named(model, names)
+    return ForwardBackward(model, names, candidate=candidate)
 
 
 class ForwardBackward:
@@ -29,18 +33,18 @@ class ForwardBackward:
     of tensors is untouched.
     """
 
-    def __init__(self, model: Call, *, candidate: bool = False) -> None:
-        self._model = model
+    def __init__(self, model: Call, names: Sequence[str] = (), *, candidate: bool = False) -> None:
+        self._call = named(model, names)
         self._candidate = candidate
-        named = model.named_parameters() if isinstance(model, torch.nn.Module) else ()
-        self._parameters = {name: held for name, held in named if held.requires_grad}
+        parameters = model.named_parameters() if isinstance(model, torch.nn.Module) else ()
+        self._parameters = {name: held for name, held in parameters if held.requires_grad}
         self.between: Callable[[], object] | None = None  # called when forward has returned
 
     def __call__(self, *given: Any) -> tuple[Any, list[torch.Tensor], dict[str, torch.Tensor]]:
         *inputs, upstream = given
         with torch.enable_grad():
             inputs, sources = _watched(inputs)
-            outputs = trees.take_apart(self._model(*inputs))
+            outputs = trees.take_apart(self._call(*inputs))
             if self.between is not None:
                 self.between()
             fit = _fit(outputs.leaves, upstream)
@@ -65,10 +69,10 @@ class ForwardBackward:
         return plain, list(found[: len(sources)]), of_parameters
 
 
-def forms(model: Call, inputs: list[Any]) -> list[torch.Tensor | None]:
+def forms(model: Call, inputs: list[Any], names: Sequence[str] = ()) -> list[torch.Tensor | None]:
     """Return a tensor without data for each output that has a gradient, else None."""
     with torch.enable_grad():
-        leaves = trees.take_apart(model(*_watched(inputs)[0])).leaves
+        leaves = trees.take_apart(named(model, names)(*_watched(inputs)[0])).leaves
     return [torch.empty_like(leaf, device="meta") if leaf.requires_grad else None for leaf in leaves]
 
 

@@ -1,7 +1,8 @@
-"""Nested lists, tuples and dicts of tensors, taken apart into leaves and put together again."""
+"""Nested lists, tuples, dicts and dataclasses of tensors, taken apart into leaves and put together again."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ SCALARS = (bool, int, float, str, type(None))
 
 
 class UnsupportedTree(Exception):
-    """A value other than a tensor, a plain value, or a list, tuple or dict of such."""
+    """A value other than a tensor, a plain value, or a list, tuple, dict or dataclass of such."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,11 @@ class Tree:
 
 
 def take_apart(value: object) -> Tree:
-    """Separate tensors from structure; raises UnsupportedTree, which names the unsupported type."""
+    """Separate tensors from structure; a dataclass becomes the dict of its fields.
+
+    Raises:
+        UnsupportedTree: there is a value of another type, which the message names.
+    """
     leaves: list[torch.Tensor] = []
     shape = _separate(value, leaves, 0)
     return Tree(shape, tuple(leaves), tuple(leaf.device.type for leaf in leaves))
@@ -74,7 +79,29 @@ def _separate(part: object, leaves: list[torch.Tensor], depth: int) -> object:
         # sorted by key, so that equal dicts have their leaves in the same order
         named = {key: _separate(part[key], leaves, depth + 1) for key in sorted(part, key=str)}
         return {key: named[key] for key in part}
-    raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        return _separate(_fields(part), leaves, depth)
+    raise _unsupported(part)
+
+
+def _fields(part: Any) -> dict[str, object]:
+    return {field.name: getattr(part, field.name, None) for field in dataclasses.fields(part)}
+
+
+def _unsupported(part: object) -> UnsupportedTree:
+    return UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
+
+
+def refuse_dataclasses(value: object) -> None:
+    """Raise UnsupportedTree for a dataclass within ``value``: taken apart it would be another argument."""
+    if isinstance(value, list | tuple):
+        for item in value:
+            refuse_dataclasses(item)
+    elif isinstance(value, dict):
+        for item in value.values():
+            refuse_dataclasses(item)
+    elif dataclasses.is_dataclass(value):
+        raise _unsupported(value)
 
 
 def require_elements(tree: Tree) -> None:

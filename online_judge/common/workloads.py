@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import types
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -24,7 +24,7 @@ class InputSet:
     name: str
     weight: float
     hidden: bool
-    draw: Callable[[], Iterable[object]]
+    draw: Callable[[], object]
 
     def described(self, inputs: str) -> Workload:
         """Describe it for the gateway; shapes of hidden ones stay in this process."""
@@ -78,15 +78,19 @@ def _entry(number: int, entry: object, *, hidden: bool) -> InputSet:
     if not isinstance(name, str) or not name.isprintable() or not 0 < len(name) <= _NAME_CHARS:
         raise wrong(f"needs a 'name': one line of at most {_NAME_CHARS} characters")
     if not callable(draw):
-        raise wrong("needs 'get_inputs': a function without arguments that returns a list")
+        raise wrong("needs 'get_inputs': a function without arguments that returns the inputs")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 < weight < math.inf:
         raise wrong("has a 'weight' that is no positive number")
     return InputSet(name, float(weight), hidden, draw)
 
 
-def description(inputs: Sequence[object]) -> str:
-    """Return dtypes, shapes and plain values of inputs, such as ``float32[4096, 64], 3``."""
-    text = ", ".join(_described(value) for value in inputs)
+def description(inputs: Sequence[object], names: Sequence[str] = ()) -> str:
+    """Return dtypes, shapes and plain values of inputs, such as ``float32[4096, 64], scale=3``.
+
+    The last ones are keyword arguments of these ``names``.
+    """
+    titles = [""] * (len(inputs) - len(names)) + [f"{name}=" for name in names]
+    text = ", ".join(title + _described(value) for title, value in zip(titles, inputs, strict=True))
     return text if len(text) <= _INPUTS_CHARS else text[: _INPUTS_CHARS - 3] + "..."
 
 

@@ -18,14 +18,14 @@ import torch
 from adaexplore.core.text.dispatch import shape_class
 from adaexplore.core.text.tunables import Tunable, combination, read_tunables, with_values
 from adaexplore.core.verdict import Status
+from online_judge.checks.facts.endings import Raised
+from online_judge.checks.facts.findings import Stage
 from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.config_search import ConfigSearch
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
-from online_judge.protocol.endings import Raised
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Answer, Choose, Enter, Equip, Order, Rate
 from online_judge.protocol.shared_tensors import SharedTensors, pack
 
@@ -129,6 +129,7 @@ class Sweep(CandidateJob):
         name = self._name(_TRIAL)
         with self._holding(exclusive=False):
             self._clock("reference", Stage.CONSTRUCT.value)
+            self._problem.mask_unwritten()
             drawn = reference.inputs(name)
             tensors = [each for each in drawn if isinstance(each, torch.Tensor)]
             self._found.shape = shape_class(size for each in tensors for size in each.shape)
@@ -147,6 +148,7 @@ class Sweep(CandidateJob):
             default_dtype=reference.default_dtype,
             build_dir=self._job.build_dir,
             direction=reference.direction,
+            names=reference.names,
         )
         return equip, (inputs, weights)
 

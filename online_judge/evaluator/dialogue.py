@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from online_judge.checks.facts.endings import Ending, Raised, WrongForm
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import modules
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
-from online_judge.protocol.endings import Ending, Raised, WrongForm
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Whose
 from online_judge.protocol.orders import DONE, GO, Answer, Block, Order
 from online_judge.protocol.shared_tensors import SharedTensors

@@ -9,6 +9,20 @@ from dataclasses import replace
 import torch
 
 from adaexplore.core.wire import Tier
+from online_judge.checks.behaviour.process_changes import ProcessChanges
+from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
+from online_judge.checks.correctness.low_precision import LowerPrecision
+from online_judge.checks.correctness.other_inputs import VariantFailed
+from online_judge.checks.correctness.output_memory import OutputAliasesInput, OutputReused
+from online_judge.checks.correctness.stale_weights import LoadedWeightsUnused
+from online_judge.checks.facts import precision
+from online_judge.checks.facts.endings import BelowTier, Ending, Passed
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.facts.precision import Graded
+from online_judge.checks.problem import ProblemFacts
+from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common.modules import is_half
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import repetition, variants
@@ -21,15 +35,9 @@ from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Called, Strides, WrongValues
-from online_judge.protocol import observations as noted
-from online_judge.protocol import precision
-from online_judge.protocol.endings import BelowTier, Ending, Passed
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import Timing
 from online_judge.protocol.orders import Observe
-from online_judge.protocol.precision import Graded
-from online_judge.protocol.result import EvaluationResult, ProblemFacts
+from online_judge.protocol.result import EvaluationResult
 
 GRADED_TRIALS = 2
 _CHECKS_AGAIN = 8
@@ -57,7 +65,7 @@ class Evaluation(CandidateJob):
             CandidateGone: the candidate process died.
         """
         self._grades: list[Graded] = []
-        self._observations: list[noted.Observation] = []
+        self._observations: list[Observation] = []
         timing: Timing | None = None
         ending: Ending = Passed()
         with self._hold_if_alone(self._kept):
@@ -86,7 +94,9 @@ class Evaluation(CandidateJob):
         with self._memory(CALLS_OF_TUNING):
             changed = self._load()
         with self._memory(CALLS_OF_CHECKS), self._holding(exclusive=False):
-            last = self._checked(changed)
+            self._trials.use_reference_time()
+            self._problem.mask_unwritten()
+            last = self._check(changed)
             self._require_tier(last.expected.leaves)
             expected, strides = without_data(last.expected.leaves), last.strides
             del last  # others need its memory while this job waits for its timing
@@ -101,32 +111,6 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
-
-    def _checked(self, changed: bool) -> Called:
-        """Return the last call of :meth:`_check`.
-
-        If outputs are wrong and the reference leaves elements unwritten, check again without these elements.
-        """
-        try:
-            return self._check(changed)
-        except CandidateFailed as failed:
-            if failed.is_final or self._reference.masks_unwritten:
-                raise
-            ending = failed.ending
-        # here the tensors of the block above are freed
-        self._trials.use_reference_time()
-        if not self._mask_unwritten():
-            raise CandidateFailed(ending)
-        self._trials.put_back()
-        self._passed, self._grades, self._observations = 0, [], []
-        return self._check(self._trials.construct(load=True))
-
-    def _mask_unwritten(self) -> bool:
-        """Leave out of comparisons what the reference never writes; False if it writes all elements."""
-        if not self._problem.returns_unwritten:
-            return False
-        self._problem.mask_unwritten()
-        return True
 
     def _check(self, changed: bool) -> Called:
         """Make all calls but the timed ones; raise if the candidate is wrong, else record observations.
@@ -145,7 +129,7 @@ class Evaluation(CandidateJob):
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
                 loads = False
-                self._observations.append(noted.WithoutFigures(kind="loaded_weights_unused"))
+                self._observations.append(LoadedWeightsUnused())
                 called = self._trial(trial)
             self._passed += 1
             self._grades += called.grades
@@ -172,9 +156,9 @@ class Evaluation(CandidateJob):
             self._observations.append(differing)
         self._launches = seen.launches
         if seen.aliases and not self._reference.aliases:
-            self._observations.append(noted.WithoutFigures(kind="output_aliases_input"))
+            self._observations.append(OutputAliasesInput())
         if seen.reused and not self._reference.returns_state:
-            self._observations.append(noted.WithoutFigures(kind="output_reused"))
+            self._observations.append(OutputReused())
 
     def _try_variants(self, usual: Called) -> None:
         """Call it on inputs of other distributions, where a failure is suspicious and nothing more.
@@ -202,7 +186,7 @@ class Evaluation(CandidateJob):
             if not isinstance(failed, WrongValues) or self._problem.is_steady(
                 inputs, name, expected, self._tolerance
             ):
-                self._observations.append(noted.VariantFailed(variant=variant.name, ending=failed.ending))
+                self._observations.append(VariantFailed(variant=variant.name, ending=failed.ending))
             if failed.is_final:
                 raise
 
@@ -218,14 +202,14 @@ class Evaluation(CandidateJob):
 
     def _observe(self) -> None:
         seen = self._dialogue.ask(Stage.FORWARD, Observe())
-        self._observations.append(noted.ProcessChanges.from_claim(seen))
+        self._observations.append(ProcessChanges.from_claim(seen))
 
-    def _change(self, called: Called, trial: int) -> noted.InputsChanged:
+    def _change(self, called: Called, trial: int) -> InputsChanged:
         """Run the reference on the changed inputs and report whether its result differs."""
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
         same = after is not None and self._problem.agree(after, called.expected, self._tolerance)
-        return noted.InputsChanged(result_changes=not same)
+        return InputsChanged(result_changes=not same)
 
     def _require_tier(self, outputs: Sequence[torch.Tensor]) -> None:
         if self._reference.tolerance is not None:
@@ -238,7 +222,7 @@ class Evaluation(CandidateJob):
         if self._reference.arithmetic == "fp32" and self._request.tf32 != "off":
             expected = "tf32"
         if not precision.meets(reached, expected):
-            self._observations.append(noted.LowerPrecision(reached=reached, expected=expected))
+            self._observations.append(LowerPrecision(reached=reached, expected=expected))
         if not precision.meets(reached, needed):
             grade = precision.least_precise(self._grades)
             raise CandidateFailed(BelowTier(grade=grade, needed=needed, tf32=self._request.tf32))
@@ -254,11 +238,9 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._clock("reference", Stage.TIMING.value)
             stopwatch = self._stopwatch()
-            if "empty" in self._request.original_model_src:  # others hardly leave memory unwritten
-                self._mask_unwritten()
             unwritten = self._problem.unwritten()
             _ = self._reference.stochastic  # found out now, not while the device is held exclusively
-            call = self._problem.timed_call(self._request.baseline)
+            call = self._reference.call(self._request.baseline)
             # a candidate that slows the reference's warm-up must not change how both are timed
             fastest_ms = math.inf if self._job.clean_ms is None else self._job.clean_ms.wall
             setup = TimingSetup(
@@ -308,16 +290,16 @@ class Evaluation(CandidateJob):
         Then outputs of a checked call on such contents are wrong too; else only timed calls are, a cheat.
         """
         wrong = {type(each) for each in outcome.observations}
-        if not wrong & {noted.TimedOutputWrong, noted.TimedOutputLate}:
+        if not wrong & {TimedOutputWrong, TimedOutputLate}:
             return False
         self._check_again()
-        if noted.TimedOutputLate in wrong or setup.pool.redraws:
+        if TimedOutputLate in wrong or setup.pool.redraws:
             return False
         try:
             self._trials.call(self._name("mixed"), setup.pool.copy_of(0))
         except WrongValues as failed:
             self._trials.put_back()
-            self._observations.append(noted.VariantFailed(variant="mixed", ending=failed.ending))
+            self._observations.append(VariantFailed(variant="mixed", ending=failed.ending))
             return True
         return False
 

@@ -11,13 +11,13 @@ import torch
 
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.findings import Stage
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing.setup import memory_beyond_share
 from online_judge.evaluator.trials import Trials
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Job, Whose
 from online_judge.protocol.orders import Load
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -106,7 +106,7 @@ class ReferenceJob:
             return
         with self._memory(CALLS_OF_TUNING), self._holding(exclusive=False):
             self._clock("reference", Stage.TIMING.value)
-            self._problem.timed_call(self._request.baseline)
+            self._reference.call(self._request.baseline)
             torch.cuda.empty_cache()  # compiling takes much more memory than calls
 
 

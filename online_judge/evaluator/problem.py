@@ -8,14 +8,13 @@ from functools import cached_property
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.wire import BaselineKind
+from online_judge.checks.problem import ProblemFacts
 from online_judge.common import cuda_driver, trees
 from online_judge.common.modules import widened
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
-from online_judge.protocol.result import ProblemFacts
 from online_judge.protocol.shared_tensors import lay_out
 
 _TRIAL = "facts"
@@ -56,27 +55,33 @@ class Problem:
         torch.cuda.empty_cache()
 
     @cached_property
-    def returns_unwritten(self) -> bool:
-        """Whether the reference returned floating elements that it never wrote."""
+    def _returns_unwritten(self) -> bool:
+        """Whether the reference returns floating elements that it never wrote; two calls show it."""
+        varied = self.reference.shapes_vary
         try:
-            calls = (
-                self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill)
-                for fill in (False, True)
-            )
-            usual, filled = ([widened(leaf).clone() for leaf in call.leaves] for call in calls)
+            # in this order: memory that was filled may come again
+            usual, filled = (self._nan_elements(fill=fill) for fill in (False, True))
         except (ReferenceFailed, cuda_driver.DriverError, torch.OutOfMemoryError):
             return False  # it fails on such memory, or there is too little
+        finally:
+            self.reference.shapes_vary = varied  # shapes may depend on what such memory holds
         pairs = list(zip(usual, filled, strict=False))
         return all(one.shape == other.shape for one, other in pairs) and any(
-            bool((~one.isnan() & other.isnan()).any()) for one, other in pairs
+            bool((~one & other).any()) for one, other in pairs
         )
 
+    def _nan_elements(self, *, fill: bool) -> list[torch.Tensor]:
+        outputs = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill)
+        return [widened(leaf).isnan() for leaf in outputs.leaves]
+
     def mask_unwritten(self) -> None:
-        """From now on leave out of comparisons what the reference never writes.
+        """From now on leave out of comparisons what the reference never writes, if it returns such elements.
 
         Raises:
             ReferenceFailed: it writes nothing.
         """
+        if self.reference.masks_unwritten or not self._returns_unwritten:
+            return
         self.reference.mask_unwritten()
         if self._unwritten_share() == 1:
             raise ReferenceFailed("forward() returns elements that it never wrote, and no others")
@@ -223,10 +228,6 @@ class Problem:
             comparison.equals(one, other, tolerance, unit=unit)
             for one, other, unit in zip(found.leaves, outputs.leaves, units, strict=True)
         )
-
-    def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
-        """Return the call that is timed as the baseline."""
-        return self.reference.call(kind)
 
 
 def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> bool:

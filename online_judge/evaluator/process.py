@@ -28,6 +28,8 @@ import torch
 
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
+from online_judge.checks.facts.endings import Ending, Raised
+from online_judge.checks.facts.findings import Stage
 from online_judge.common import cuda_driver, memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
@@ -51,8 +53,6 @@ from online_judge.evaluator.timing.clean_time import CleanTiming
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.config_sweep import Swept
-from online_judge.protocol.endings import Ending, Raised
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Answer, Failure, Finding, Job, Whose
 from online_judge.sandbox.process_spec import ProcessSpec
 

@@ -8,15 +8,15 @@ import torch
 
 from adaexplore.core.profile import Bound, KernelProfile, Profile
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.endings import Passed
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
 from online_judge.common import gpu_peaks
 from online_judge.common.gpu_peaks import Peak
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
-from online_judge.protocol.endings import Passed
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
 from online_judge.protocol.orders import Inspect, Inspected
 from online_judge.protocol.result import ProfileResult
 from online_judge.protocol.shared_tensors import pack

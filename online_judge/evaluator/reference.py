@@ -15,18 +15,30 @@ from functools import cached_property
 import torch
 from pydantic import ValidationError
 
+from adaexplore.core.dialects import arguments
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.wire import BaselineKind, Direction, DtypeName, Tier
-from online_judge.common import cuda_driver, gradients, memory_errors, modules, texts, trees, workloads
+from online_judge.common import (
+    cuda_driver,
+    gradients,
+    memory_errors,
+    modules,
+    texts,
+    trees,
+    workloads,
+)
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
+from online_judge.evaluator.timing.baselines.baseline import all_baselines
 
 _REASON_CHARS = 300
 _WEIGHTS_BYTES = 2**30
 """Most bytes of weights that are kept on the GPU, from where they are copied much faster."""
 _NO_DRIVER = "0 active drivers"  # raised by Triton
 _DEFINED = ("Model", "get_inputs", "get_init_inputs")
+_MAKER = "get_inputs()"
 # a call that takes longer than this in its own precision gets no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
 _SLOW_ON_CPU_S = 1.0
@@ -69,6 +81,7 @@ class Reference:
             construction should equal them.
         input_sets: of the problem; ``inputs`` draws from one of them.
         tolerance: the problem's own, which replaces that of requests and the tiers; None for most.
+        init_inputs: the arguments of ``Model``; None if it is a plain function, which is called itself.
         described_inputs: of the latest draw; empty before the first.
         masks_unwritten: whether outputs name the elements that were never written, which are 0.
     """
@@ -110,15 +123,18 @@ class Reference:
         self._plain = math.inf  # number of outputs that are not gradients
         self._upstream_forms: dict[object, list[torch.Tensor | None]] = {}
         self._compiled: dict[BaselineKind, Callable[..., object]] = {}
+        self._names: tuple[str, ...] | None = None  # of inputs given by keyword; None before the first draw
+        self._reading: int | None = None
         self._replaced: tuple[torch.nn.Module, dict[str, torch.Tensor]] | None = None
         held = guard() if cuda else contextlib.nullcontext()  # some modules run kernels on import
         with held, blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
             torch.set_default_device(None)  # inputs and model are moved, and the judge draws on the CPU
-            missing = [name for name in _DEFINED if not hasattr(self._module, name)]
-            if hasattr(self._module, "get_workloads") and "get_inputs" in missing:
-                missing.remove("get_inputs")
+            optional = {"get_inputs"} if hasattr(self._module, "get_workloads") else set()
+            if not isinstance(getattr(self._module, "Model", type), type):
+                optional.add("get_init_inputs")
+            missing = [each for each in _DEFINED if each not in optional and not hasattr(self._module, each)]
             if missing:
                 raise ReferenceFailed(f"the module defines no {', no '.join(missing)}")
         with blaming("TOLERANCE cannot be used"):
@@ -129,11 +145,8 @@ class Reference:
             self._draw = self.input_sets[workload].draw
         with blaming("get_init_inputs() or Model() fails"):
             modules.seed_everything(seeds.of("init"))
-            self.init_inputs = list(self._module.get_init_inputs())
-            modules.seed_everything(self.construct_seed)
-            model = self._module.Model(*self.init_inputs)
-            if not isinstance(model, torch.nn.Module):
-                raise ReferenceFailed("Model is no torch.nn.Module")
+            self.init_inputs = arguments.init_arguments(self._module)
+            model = self._constructed(self.construct_seed)
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
             self.default_dtype = torch.get_default_dtype()
             model = modules.in_precision(model, dtype)
@@ -161,9 +174,12 @@ class Reference:
         return drawn if self.direction == "forward" else [*drawn, self._upstream(drawn, trial)]
 
     def drawn(self, trial: str | int) -> list[object]:
-        """Draw fresh inputs; floating tensors in the problem's dtype, others unchanged."""
+        """Draw fresh inputs; floating tensors in the problem's dtype, others unchanged.
+
+        Those that the problem gives by keyword are the last ones, in the order of :attr:`names`.
+        """
         with blaming("get_inputs() fails"):
-            made = self._make_inputs(self.seeds.of("inputs", trial))
+            readings = self._make_inputs(self.seeds.of("inputs", trial))
             dtype = modules.DTYPES[self.dtype]
 
             def place(tensor: torch.Tensor) -> torch.Tensor:
@@ -171,9 +187,39 @@ class Reference:
                 self._dtypes.add(tensor.dtype)
                 return tensor.cuda() if self.cuda else tensor
 
-            placed = [trees.map_leaves(value, place) for value in made]
-            self.described_inputs = workloads.description(placed)
-            return placed
+            if self._reading is None:
+                self._reading = arguments.decide(readings, lambda each: self._try(each, place), _MAKER)
+            made = readings[min(self._reading, len(readings) - 1)]
+            self._name_inputs(made.names)
+            placed = [trees.map_leaves(value, place) for value in made.values]
+            self.described_inputs = workloads.description(placed, made.names)
+        try:
+            trees.refuse_dataclasses(placed)
+        except trees.UnsupportedTree as error:
+            raise ReferenceFailed(f"{_MAKER} gives {error}, which cannot be judged") from error
+        return placed
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the inputs that are given by keyword; the first use may draw inputs."""
+        if self._names is None:
+            self.drawn("names")
+        assert self._names is not None
+        return self._names
+
+    def _name_inputs(self, names: tuple[str, ...]) -> None:
+        if self._names is None:
+            self._names = names
+            self._set_call()
+        elif names != self._names:
+            raise TypeError("it gives other keyword arguments on another call")
+
+    def _try(self, given: Arguments, place: Callable[[torch.Tensor], torch.Tensor]) -> object:
+        """Call the model as it is, to find out whether it works on inputs that can be read in two ways."""
+        placed = [trees.map_leaves(value, place) for value in given.values]
+        with torch.no_grad():
+            self.begin("reading")
+            return arguments.named(self._model, given.names)(*placed)
 
     def outputs(self, inputs: list[object], trial: str | int, *, fill: bool = False) -> trees.Tree:
         """Call the reference on ``inputs``, which it may change; ``fill`` new tensors with NaN before."""
@@ -185,7 +231,7 @@ class Reference:
             start = time.perf_counter()
             tree = trees.take_apart(self._call(*inputs))
             if not tree.leaves:
-                raise ReferenceFailed("forward() returns no tensor")
+                raise ReferenceFailed("forward() returns no tensor; let it return what is to be compared")
             trees.require_elements(tree)
             self._synchronise()
             self.fastest_s = min(time.perf_counter() - start, self.fastest_s)
@@ -214,7 +260,15 @@ class Reference:
             modules.restore_buffers(self._model, self._buffers)
             seed = self.call_seed(trial)
             with self._filled():
-                tree = oracles.run(self._model, inputs, kind, seed, cuda=self.cuda, direction=self.direction)
+                tree = oracles.run(
+                    self._model,
+                    inputs,
+                    kind,
+                    seed,
+                    cuda=self.cuda,
+                    direction=self.direction,
+                    names=self.names,
+                )
             if tree is not None:
                 self.oracle_kind = kind
                 return self._comparable(tree)
@@ -291,8 +345,7 @@ class Reference:
         """
         seed = self.seeds.of("construct", name)
         with blaming("Model() fails"):
-            modules.seed_everything(seed)
-            model = self._module.Model(*self.init_inputs)
+            model = self._constructed(seed)
             fresh = {key: value.detach().clone() for key, value in model.state_dict().items()}
             model = modules.in_precision(model, self.dtype)
             self._replaced = self._model, self._buffers
@@ -312,12 +365,13 @@ class Reference:
 
         A compiled one is compiled once, by a call on inputs of its own.
         """
-        if kind == "eager":
+        baseline = all_baselines()[kind]
+        if baseline.prepare is None:
             return self._call
         if kind not in self._compiled:
-            mode = None if kind == "compile" else "max-autotune"
-            with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
-                compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
+            with blaming(f"{baseline.name} fails"), torch.no_grad():
+                prepared = baseline.prepare(self._model)
+                compiled = gradients.calling(prepared, self.direction, self.names)
                 inputs = self.inputs(kind)
                 self.begin(kind)
                 compiled(*inputs)
@@ -327,7 +381,7 @@ class Reference:
 
     def is_compiled(self, kind: BaselineKind) -> bool:
         """Return True if :meth:`call` has nothing to compile."""
-        return kind == "eager" or kind in self._compiled
+        return all_baselines()[kind].prepare is None or kind in self._compiled
 
     def begin(self, trial: str | int) -> None:
         """Restore buffers and seed, as before each call of :meth:`outputs`."""
@@ -361,7 +415,7 @@ class Reference:
         if key not in self._upstream_forms:
             with blaming("forward() fails"):
                 self.begin(trial)
-                found = gradients.forms(self._model, oracles.copied(drawn))
+                found = gradients.forms(self._model, oracles.copied(drawn), self.names)
                 if all(form is None for form in found):
                     raise ReferenceFailed(
                         f"no output of forward() has a gradient, which {self.direction} needs"
@@ -408,7 +462,26 @@ class Reference:
     def _use(self, model: torch.nn.Module) -> None:
         self._model = model
         self._buffers = modules.buffers_of(model)
-        self._call = gradients.calling(model, self.direction)
+        self._set_call()
+
+    def _set_call(self) -> None:
+        # a plain function is timed without the module around it
+        call = self._model if self.init_inputs is not None else self._model.forward
+        self._call = gradients.calling(call, self.direction, self._names or ())
+
+    def _constructed(self, seed: int) -> torch.nn.Module:
+        """Construct ``Model``; a plain function becomes the forward of a module."""
+        modules.seed_everything(seed)
+        made = arguments.construct(self._module.Model, self.init_inputs)
+        if self.init_inputs is None:
+            model = torch.nn.Module()
+            model.forward = made
+            return model
+        if not isinstance(made, torch.nn.Module):
+            is_class = isinstance(self._module.Model, type)
+            advice = "" if is_class else "; if it is the computation itself, remove get_init_inputs"
+            raise ReferenceFailed(f"Model is no torch.nn.Module{advice}")
+        return made
 
     def _put(self, values: dict[str, torch.Tensor]) -> None:
         with torch.no_grad():
@@ -417,18 +490,22 @@ class Reference:
                 held.copy_(values[name])
             self._buffers = modules.buffers_of(self._model)
 
-    def _make_inputs(self, seed: int) -> list[object]:
+    def _make_inputs(self, seed: int) -> tuple[Arguments, ...]:
+        """Return what the problem draws; twice if it can be read in two ways."""
+
+        def make() -> tuple[Arguments, ...]:
+            modules.seed_everything(seed)
+            return arguments.readings(self._draw(), self._model.forward, _MAKER)
+
         if self.cuda:  # large inputs are made on the GPU if the module permits it
             try:
                 with torch.device("cuda"):
-                    modules.seed_everything(seed)
-                    return list(self._draw())
+                    return make()
             except torch.OutOfMemoryError:
                 raise  # on the CPU they would differ, and have no more memory
             except Exception:  # noqa: BLE001 - a module that wants its inputs on the CPU
                 pass
-        modules.seed_everything(seed)
-        return list(self._draw())
+        return make()
 
     def _synchronise(self) -> None:
         if self.cuda:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.findings import Stage
 from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
@@ -19,7 +20,6 @@ from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Job, Lease
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult

@@ -22,6 +22,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
+from adaexplore.core.dialects import arguments
 from online_judge.common import modules, trees
 from online_judge.common.workloads import input_sets
 from online_judge.evaluator.reference import ReferenceFailed
@@ -89,12 +90,15 @@ def _measure(
         with torch.no_grad(), place, _WorkMeter(work), FlopCounterMode(display=False) as counter:
             modules.seed_everything(0)
             module = modules.load_source(source, modules.REFERENCE_MODULE)
-            inputs = list(input_sets(module, hidden_workloads)[workload].draw())
-            held = _within(elements, _elements(inputs))
-            model = module.Model(*module.get_init_inputs())
+            model = arguments.construct(module.Model, arguments.init_arguments(module))
             weights = list(model.state_dict().values()) if isinstance(model, torch.nn.Module) else []
-            held = _within(elements, held + _elements(weights))
-            _within(elements, held + _elements(model(*inputs)))
+            held = _within(elements, _elements(weights))
+            forward = model.forward if isinstance(model, torch.nn.Module) else model
+            drawn = input_sets(module, hidden_workloads)[workload].draw()
+            readings = arguments.readings(drawn, forward, "get_inputs()")
+            held = _within(elements, held + _elements(readings[0].values))
+            number = arguments.decide(readings, lambda each: arguments.construct(model, each), "get_inputs()")
+            _within(elements, held + _elements(arguments.construct(model, readings[number])))
             flops = counter.get_total_flops()
             if flops > work:
                 raise _TooLarge(

@@ -11,6 +11,10 @@ from typing import Literal
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.checks.facts.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.facts.precision import Graded
 from online_judge.common import cuda_driver, printable, trees
 from online_judge.common.modules import bits
 from online_judge.evaluator import costs
@@ -19,11 +23,7 @@ from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import ReferenceFailed
-from online_judge.protocol.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.orders import Construct, Forward, Forwarded, ForwardMode, Reweigh
-from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedBlocks, SharedTensors, lay_out, pack
 
 _POISON = 0xFF
@@ -116,6 +116,7 @@ class Trials:
             seed=self._reference.construct_seed if seed is None else seed,
             dtype=self._reference.dtype,
             direction=self._reference.direction,
+            names=self._reference.names,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
         self._dialogue.clock("reference", Stage.CONSTRUCT.value)

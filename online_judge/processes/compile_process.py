@@ -20,10 +20,12 @@ from typing import Any, NoReturn
 
 import torch
 
+from adaexplore.core.dialects import arguments
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import classification
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.process import flush_output
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import gradients, modules
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.compile_gate import CompileGate
@@ -32,7 +34,6 @@ from online_judge.cpu.errors import NotCheckedError
 from online_judge.cpu.target import gpu_model
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Ready
 from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
@@ -106,11 +107,13 @@ class CompileProcess:
             return make
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
-        model: Any = modules.candidate_in_precision(make(*reference.init_inputs), request.dtype_str)
+        model: Any = modules.candidate_in_precision(
+            arguments.construct(make, reference.init_inputs), request.dtype_str
+        )
         self._enter(Stage.FORWARD)
         modules.seed_everything(reference.call_seed("compile"))
         with torch.no_grad():
-            gradients.calling(model, reference.direction, candidate=True)(*inputs)
+            gradients.calling(model, reference.direction, reference.names, candidate=True)(*inputs)
         return None
 
     def _enter(self, stage: Stage) -> None:

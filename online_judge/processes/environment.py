@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
+import importlib.metadata
+import importlib.util
 import inspect
 import pkgutil
 import platform
@@ -66,6 +67,7 @@ def stated() -> SoftwareFacts:
     policies: tuple[Tf32Policy, ...] = get_args(Tf32Policy)
     return SoftwareFacts(
         versions=_versions(),
+        packages=sorted(name for name in importlib.metadata.packages_distributions() if name.isidentifier()),
         triton=triton_facts(),
         precision=tiers.stated(GRADED_TRIALS),
         checks=CheckRules(

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from online_judge.checks.facts.endings import ProcessEnd
 from online_judge.protocol.channel import Channel, ChannelClosed, is_readable
-from online_judge.protocol.endings import ProcessEnd
 from online_judge.sandbox import linux
 
 log = logging.getLogger(__name__)

@@ -41,7 +41,7 @@ def supervise(
 
     - before ``main`` is called, ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`;
     - when all processes are gone, ``{"how", "printed", "out_of_memory", "orphans", "died"}``, see
-      :class:`online_judge.protocol.endings.ProcessEnd`.
+      :class:`online_judge.checks.facts.endings.ProcessEnd`.
     """
     linux.set_process_name("judge-supervise")
     linux.become_subreaper()

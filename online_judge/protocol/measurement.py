@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from adaexplore.core.wire import DtypeName
+from online_judge.checks.facts.findings import Fact
+from online_judge.checks.registry import AnyObservation
+from online_judge.checks.timing.throttling import GpuState
 from online_judge.common.gpu_peaks import Peak
-from online_judge.protocol.findings import Fact
-from online_judge.protocol.observations import Observation
 
 
 class CleanMs(NamedTuple):
@@ -21,33 +22,6 @@ class CleanMs(NamedTuple):
     def after(self, flushes: int) -> float:
         """Return the median to compare with calls that came after so many flushes each."""
         return self.covered if flushes > 1 else self.gpu
-
-
-# bits of NVML's clocks event reasons that mean a slowdown; idle, application clocks and sync boost do not
-_SLOWDOWNS = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-}
-
-
-@dataclass(frozen=True)
-class GpuState:
-    sm_mhz: int  # clock of the multiprocessors
-    memory_mhz: int  # clock of the memory
-    temperature_c: int  # of the chip
-    power_w: float  # drawn
-    reasons: int  # NVML's bit mask of why the clocks are not higher
-    processes: int  # compute processes on it, the judge's own included
-
-    @property
-    def slowdowns(self) -> tuple[str, ...]:
-        return tuple(name for bit, name in _SLOWDOWNS.items() if self.reasons & bit)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**asdict(self), "slowdowns": list(self.slowdowns)}
 
 
 @dataclass(frozen=True)
@@ -118,7 +92,7 @@ class Timing(Fact):
     read_bytes: int  # bytes of inputs and weights
     flops: float  # operations of the reference
     dtype: DtypeName = "fp32"  # of its arithmetic
-    observations: tuple[Observation, ...] = ()  # about times and timed outputs, in order of discovery
+    observations: tuple[AnyObservation, ...] = ()  # about times and timed outputs, in order of discovery
     baseline_samples: tuple[tuple[float, ...], ...] = ()  # of the baseline by round, if requested
     forward_gpu_ms: float | None = None  # part of ``gpu_ms``; None if calls run no backward passes
     baseline_forward_gpu_ms: float | None = None  # likewise, of ``baseline_gpu_ms``

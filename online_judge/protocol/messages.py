@@ -21,8 +21,8 @@ from adaexplore.core.wire import (
     TensorFacts,
     Workload,
 )
+from online_judge.checks.facts.findings import Fact, Stage
 from online_judge.protocol.config_sweep import SweepTerms, Swept
-from online_judge.protocol.findings import Fact, Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 

@@ -2,7 +2,7 @@
 
 The type of an answer is what an honest process sends. To the evaluator an answer is a claim: it reads fields
 with ``get`` and checks each. A process that cannot obey answers ``{"failed": ...}``, see
-:meth:`online_judge.protocol.findings.Failure.from_claim`, and exits.
+:meth:`online_judge.checks.facts.findings.Failure.from_claim`, and exits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import torch
 
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.wire import Direction, DtypeName, Tf32Policy
 from online_judge.protocol.shared_tensors import Parcel
 
@@ -46,11 +47,12 @@ class Construct(Order[Constructed]):
     """Build ``ModelNew``; the weights, a flat dict, come in shared memory."""
 
     load: bool  # whether to copy the weights into the module if all names and shapes are equal
-    init_inputs: Any
+    init_inputs: Arguments | None  # None: the problem's ``Model`` is a function; ``ModelNew`` may be one too
     weights: Parcel
     seed: int
     dtype: DtypeName
     direction: Direction = "forward"  # for later calls
+    names: tuple[str, ...] = ()  # of the last inputs of later calls, which are keyword arguments
 
 
 class Reweighed(TypedDict):
@@ -162,7 +164,7 @@ class Equip(Order[Done]):
 
     inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
     weights: Parcel  # a flat dict, in the second one
-    init_inputs: Any
+    init_inputs: Arguments | None  # as in ``Construct``
     construct_seed: int  # set before each construction
     call_seed: int  # set before each call
     dtype: DtypeName  # of weights and floating inputs
@@ -170,6 +172,7 @@ class Equip(Order[Done]):
     default_dtype: torch.dtype = torch.float32  # as in ``Load``
     build_dir: str | None = None  # as in ``Load``
     direction: Direction = "forward"  # of all calls
+    names: tuple[str, ...] = ()  # as in ``Construct``
 
 
 class Entered(TypedDict):

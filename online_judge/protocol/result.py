@@ -8,23 +8,13 @@ from pydantic import Field, model_validator
 
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.profile import Profile
-from online_judge.protocol.endings import Ending, Passed
-from online_judge.protocol.findings import Fact
-from online_judge.protocol.kernels import KernelShare, Launches
+from online_judge.checks.facts.endings import Ending, Passed
+from online_judge.checks.facts.findings import Fact
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.facts.precision import Graded
+from online_judge.checks.problem import ProblemFacts
+from online_judge.checks.registry import AnyObservation
 from online_judge.protocol.measurement import Timing
-from online_judge.protocol.observations import Observation
-from online_judge.protocol.precision import Graded
-
-
-class ProblemFacts(Fact):
-    """Facts that make results on a problem say little."""
-
-    trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
-    constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
-    empty: bool = False  # whether no output has an element
-    tolerance: float | None  # of the request; None if the problem has its own
-    looseness: float | None = None  # a loose tolerance in standard deviations of the output
-    unwritten: float | None = None  # share of the outputs that the reference never writes, if it is left out
 
 
 class EvaluationResult(Fact):
@@ -32,7 +22,7 @@ class EvaluationResult(Fact):
     ending: Ending  # how it ended
     trials_passed: int = 0  # correctness trials
     grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
-    observations: tuple[Observation, ...] = ()  # in the order of their discovery
+    observations: tuple[AnyObservation, ...] = ()  # in the order of their discovery
     problem: ProblemFacts | None = None  # None if the candidate failed before
     launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))  # of one call
     share: KernelShare | None = None  # of one call, if it was profiled

@@ -110,8 +110,14 @@ class JobBoard:
             kind=job.kind,
             state=job.state,
             position=self._scheduler.position(job),
+            reason=self._absence(job),
             execution_time=time.monotonic() - job.created,
         )
+
+    def _absence(self, job: Job) -> str:
+        """Return why no device can take a queued job; empty if one can, or the job needs none."""
+        needs_device = job.state == "queued" and job.kind != "compile"
+        return self._evaluations.machine.absence if needs_device else ""
 
     async def wait(self, job: Job, seconds: float) -> None:
         """Wait for the end of a job, at most ``seconds``."""

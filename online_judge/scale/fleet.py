@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
 import ray
+import ray._private.services
 import ray._private.state
 from ray.exceptions import RayError
 
@@ -33,6 +35,9 @@ _VITALS_S = 30.0
 _AGAIN_S = 60.0
 """Time between two canaries in quarantine, and between two starts after a failed one."""
 _RESTART_S = 2.0
+_CONNECT_S = 5.0
+_MOST_SAID = 200
+"""Characters of Ray's own message."""
 
 
 @dataclass(eq=False)
@@ -127,20 +132,28 @@ class Fleet:
             await asyncio.sleep(_LOOK_S)
 
     async def _connect(self) -> None:
-        address, said = self._settings.ray or "auto", ""
+        address = self._settings.ray or "auto"
+        cluster = "the Ray cluster " + ("of this machine" if address == "auto" else f"at {address}")
         options = {"namespace": "adaexplore", "log_to_driver": False, "configure_logging": False}
         ray_log = logging.getLogger("ray")
         ray_log.handlers.clear()  # its lines go to the judge's log
         ray_log.propagate = True
         while True:
             try:
+                await self._ask(lambda: _require_head(address))
                 await self._ask(lambda: ray.init(address, **options))
-                return
+                break
             except (OSError, RuntimeError, ValueError, RayError) as error:
-                if said != (said := " ".join(str(error).split())[:200]):
-                    text = "no Ray cluster answers at %s (%s): start one with `ray start --head`, or correct"
-                    log.warning(f"{text} --ray; it is tried again", address, said)
+                said = " ".join(str(error).split())[:_MOST_SAID]
+                advice = "start one there with `ray start --head`, or correct --ray"
+                told = f"{cluster} is not reachable ({said}): {advice}"
+                if not self._machine.unreachable:
+                    log.warning("%s; jobs wait, and it is tried again", told)
+                self._machine.unreachable = told
             await asyncio.sleep(_RESTART_S)
+        if self._machine.unreachable:
+            log.info("%s is reachable now", cluster)
+            self._machine.unreachable = ""
 
     async def _ask(self, question: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._asking, question)
@@ -219,3 +232,10 @@ class Fleet:
             log_event("worker." + state, device=member.number, host=member.place.host, reason=reason or None)
         member.state, member.reason = state, reason
         self._machine.awaited = any(each.state in ("starting", "lost") for each in self._members.values())
+
+
+def _require_head(address: str) -> None:
+    """Raise OSError or ValueError if nothing listens at the address: ``ray.init`` would try for minutes."""
+    found = ray._private.services.canonicalize_bootstrap_address(address)
+    host, _, port = (found or address).rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()

@@ -15,8 +15,8 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.findings import Stage
 from online_judge.processes.gpu_lease import Cancelled
-from online_judge.protocol.findings import Stage
 from online_judge.scale import canary
 from online_judge.scale.actor import Actor, Description, Outcome, Vitals
 from online_judge.scale.places import Place

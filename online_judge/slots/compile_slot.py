@@ -11,11 +11,11 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.wire import CompileReport, EvaluationRequest
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, FrameError, is_readable
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Clock
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from online_judge.checks.facts.findings import Stage
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import FEW, Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Clock, Whose
 
 log = logging.getLogger(__name__)

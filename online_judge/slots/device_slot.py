@@ -24,6 +24,8 @@ from adaexplore.core.wire import (
     ProfileReport,
     Workload,
 )
+from online_judge.checks.facts.endings import ProcessEnd
+from online_judge.checks.facts.findings import Stage
 from online_judge.common import memory_errors
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
@@ -31,8 +33,6 @@ from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
-from online_judge.protocol.endings import ProcessEnd
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs, Timing
 from online_judge.protocol.messages import Answer, Job, Operation, Whose
 from online_judge.protocol.result import EvaluationResult, ProfileResult

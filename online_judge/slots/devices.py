@@ -45,6 +45,7 @@ class Machine:
     compile_target: str  # compile target of kernels
     elastic: bool = False  # devices join and leave; jobs wait while there are none
     awaited: bool = False  # a worker is starting or lost, so another model may join
+    unreachable: str = ""  # why no device can join; empty if the cluster answers
     known: dict[str, Device] = field(default_factory=dict)  # a device that has joined, by hardware
 
     def join(self, device: Device) -> None:
@@ -56,6 +57,15 @@ class Machine:
     def leave(self, device: Device) -> None:
         self.devices = tuple(other for other in self.devices if other.id != device.id)
         self.device_count = len(self.devices) if self.cuda_available else 0
+
+    @property
+    def absence(self) -> str:
+        """Why no device takes jobs now; empty if one does."""
+        if self.devices:
+            return ""
+        if not self.elastic:
+            return "no device"
+        return self.unreachable or "no worker of the Ray cluster is ready; /v2/workers lists them"
 
     @property
     def kind(self) -> DeviceKind:

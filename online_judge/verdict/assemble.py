@@ -1,4 +1,4 @@
-"""Assemble verdicts on candidates. Only this package decides a status, a flag or a feedback text.
+"""Assemble verdicts on candidates. Only this package and the checks decide a status, a flag or a text.
 
 Pure functions from facts (the request, the evaluator's findings, the end of the candidate's process, the
 sandbox in force) to a verdict; no torch.
@@ -11,14 +11,20 @@ from dataclasses import dataclass
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.behaviour.own_kernels import KernelUse
+from online_judge.checks.behaviour.process_changes import LeftRunning
+from online_judge.checks.behaviour.static_notes import SourceText
+from online_judge.checks.check import CheckFact, Severity
+from online_judge.checks.facts.endings import Passed, ProcessEnd
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.facts.precision import least_precise
+from online_judge.checks.problem import ProblemFacts
+from online_judge.checks.timing.bounds import CallWork
+from online_judge.checks.timing.throttling import GpuStates
 from online_judge.common.texts import scrub
-from online_judge.protocol.endings import Passed, ProcessEnd
-from online_judge.protocol.findings import Stage
-from online_judge.protocol.precision import least_precise
-from online_judge.protocol.result import EvaluationResult, ProblemFacts
-from online_judge.verdict import feedback, flags, observations, runtime, static_notes
+from online_judge.protocol.result import EvaluationResult
+from online_judge.verdict import feedback, flags, runtime
 from online_judge.verdict.endings import explain
-from online_judge.verdict.flags import Flag, Severity
 
 _LOG_CHARS = 300  # bytes of a candidate's printed text, short enough for a prompt
 _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
@@ -42,18 +48,15 @@ def evaluated(
     """Return the verdict on a candidate whose evaluation is complete."""
     explained = explain(result.ending, end.folder)
     passed = isinstance(result.ending, Passed)
-    found = static_notes.notes(request.custom_model_src)
-    found += observations.flags_of_all(result.observations, end.folder)
     problem = result.problem or ProblemFacts(tolerance=request.tolerance)
-    if passed:
-        found += _flags_of_passed(request, result, problem, end.folder)
-    rejects = [flag for flag in flags.merged(found) if flag.severity is Severity.REJECT]
+    found = flags.of_candidate(_facts(request, result, problem), end.folder)
+    rejects = [flag for flag in flags.merged(found) if flag.severity == Severity.REJECT]
     rejected = passed and bool(rejects)
     correct = passed and not rejected
-    if correct and end.orphans:
-        found.append(Flag("background_threads", f"{end.orphans} processes were left running"))
+    if correct:
+        found += flags.of_candidate([LeftRunning(processes=end.orphans)], end.folder)
     metadata = _surroundings(request, target) | {"sandbox": end.sandbox} | _precision(result)
-    metadata |= flags.metadata(found) | flags.problem_metadata(observations.of_problem(problem))
+    metadata |= flags.metadata(found) | flags.problem_metadata(flags.of_problem(problem))
     if passed or result.trials_passed or explained.status in _COUNTED:
         metadata["correctness_trials"] = f"({result.trials_passed} / {request.num_correct_trials})"
     if rejected:
@@ -100,19 +103,32 @@ def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdic
     return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
 
 
-def _flags_of_passed(
-    request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
-) -> list[Flag]:
-    """Return the flags that need right outputs."""
-    found: list[Flag] = []
-    for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
-        # a bound proves nothing if a trivial answer, written once and kept, passes
-        soft = flag.id == "below_bandwidth_bound" and problem.trivial_answers
-        found.append(Flag("below_soft_bound", flag.evidence) if soft else flag)
+def _facts(request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts) -> list[CheckFact]:
+    """Return all facts about a candidate that flags come from; most need right outputs."""
+    found: list[CheckFact] = [SourceText(text=request.custom_model_src), *result.observations]
+    if not isinstance(result.ending, Passed):
+        return found
+    if (timing := result.timing) is not None:
+        found += timing.observations
+        if timing.peak is not None:
+            found.append(
+                CallWork(
+                    gpu_ms=timing.gpu_ms,
+                    peak=timing.peak,
+                    output_bytes=timing.output_bytes,
+                    read_bytes=timing.read_bytes,
+                    flops=timing.flops,
+                    dtype=timing.dtype,
+                    tier=request.tier,
+                    is_trivial=bool(problem.trivial_answers),
+                )
+            )
+        found.append(GpuStates(before=timing.before, after=timing.after))
     if request.backend == "triton" and not problem.empty:
         trivial = problem.trivial_answers or problem.constant_inputs
         decoys = None if trivial else result.passed_without_kernels
-        found += observations.of_kernels(result.launches, result.share, passed_without_kernels=decoys)
+        use = KernelUse(launches=result.launches, share=result.share, passed_without_kernels=decoys)
+        found.append(use)
     return found
 
 

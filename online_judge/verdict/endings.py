@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from adaexplore.core.verdict import Status
-from online_judge.protocol import endings
-from online_judge.protocol.findings import Failure, Stage
+from online_judge.checks.facts import endings
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.verdict import feedback
 
-PROTOCOL = 13
+PROTOCOL = 14
 """Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 

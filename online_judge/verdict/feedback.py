@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from adaexplore.core.flags import Flag
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.checks.facts.findings import Difference, Failure, Stage
+from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common.texts import clip, scrub
-from online_judge.protocol.findings import Difference, Failure, Stage
-from online_judge.protocol.precision import Error, Graded, Limit
-from online_judge.verdict.flags import Flag
 
 MAX_BYTES = 1500
 _MESSAGE_BYTES = 850

@@ -10,12 +10,11 @@ from adaexplore.core.flags import DEGENERATE, ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Workload
 from adaexplore.core.workloads import HIDDEN, WorkloadVerdict
-from online_judge.protocol import precision
+from online_judge.checks.facts import precision
+from online_judge.checks.problem import TRIVIAL_WORKLOAD
 from online_judge.verdict import feedback, flags
-from online_judge.verdict.flags import Flag
 
 SLOW = 0.95
-TRIVIAL_WORKLOAD = "trivial_workload"
 _MOST_FAILED = 3
 _EVERYWHERE = (Status.SYNTAX, Status.LOAD, Status.CONSTRUCT)
 """Statuses that do not depend on inputs."""
@@ -134,13 +133,17 @@ def _flags(judged: Sequence[Judged], left: Sequence[Workload]) -> dict[str, obje
     The problem is degenerate only if trivial answers pass on all of its workloads; on which ones they pass
     is not known where the kernel failed.
     """
-    kernel = [Flag(flag.id, _evidence(each, flag.evidence)) for each in judged for flag in each.verdict.flags]
+    kernel = [
+        flag._replace(evidence=_evidence(each, flag.evidence))
+        for each in judged
+        for flag in each.verdict.flags
+    ]
     degenerate = not left and all(each.verdict.degenerate for each in judged)
     sound = any(each.verdict.correct and not each.verdict.degenerate for each in judged)
     problem: dict[str, ProblemFlag] = {}
     for each in judged:
         for flag in each.verdict.problem_flags:
-            id_ = TRIVIAL_WORKLOAD if flag.id == DEGENERATE and sound else flag.id
+            id_ = TRIVIAL_WORKLOAD.id if flag.id == DEGENERATE and sound else flag.id
             if flag.id != DEGENERATE or degenerate or sound:
                 problem.setdefault(id_, ProblemFlag(id_, _evidence(each, flag.evidence)))
     return flags.metadata(kernel) | flags.problem_metadata(problem.values())

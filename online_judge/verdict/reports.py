@@ -7,8 +7,8 @@ from typing import Literal
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, JobKind, ProfileReport
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import printable, texts
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.result import ProfileResult
 from online_judge.verdict.endings import explain
 

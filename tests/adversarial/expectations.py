@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES, Severity
+from online_judge.checks.check import Severity
+from online_judge.checks.registry import all_flags
 
 GAIN = 1.10
 """How much faster than its honest twin a cheat without effect may be measured to be."""
@@ -42,8 +43,10 @@ class Expectation:
     def __post_init__(self) -> None:
         """Check that an expected flag exists and is severe enough."""
         for flag in self.flags:
-            assert _ORDER.index(SEVERITIES[flag]) <= _ORDER.index(self.least), flag
-        assert self.problem_flags <= PROBLEM_FLAGS.keys()
+            severity = all_flags()[flag].severity
+            assert severity is not None
+            assert _ORDER.index(severity) <= _ORDER.index(self.least), flag
+        assert all(all_flags()[flag].severity is None for flag in self.problem_flags)
 
     def complaint(self, answer: dict[str, Any], honest_speedup: float | None = None) -> str:
         """Return how an answer of ``/evaluate`` differs from the expected one; empty if it does not.

@@ -76,7 +76,7 @@ def test_references_are_timed_as_their_own_candidates(problems: Path) -> None:
     assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
     assert (entry["hardware"], entry["device"], entry["clocks"]) == ("NVIDIA Test", "0", CLOCKS)
     assert entry["samples"] == ROUNDS
-    assert (entry["baseline"], entry["dtype"], entry["versions"]) == ("eager", "fp32", {"triton": "0"})
+    assert (entry["baseline"], entry["dtype"], entry["versions"]) == ("eager", "native", {"triton": "0"})
     coverage = found["coverage"]["level1"]
     assert coverage == {"timed": 3, "problems": 3, "complete": True, "failed": {}}
 

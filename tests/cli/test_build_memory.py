@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from adaexplore.cli import build_memory
 from adaexplore.cli.main import main
 from adaexplore.core.errors import BudgetReached
-from skill_memory.sources import Collected, from_run
+from skill_memory.failures.sources import Collected, from_run
 from skill_memory.store import read_rules
+from tests.online_judge.live import LiveJudge
 from tests.skill_memory.test_sources import STEPS
 
 OFFLINE = ["--set", "server_type=offline"]
@@ -53,6 +55,85 @@ def test_build_memory_ends_at_its_limit_and_continues(trees: Path, tmp_path: Pat
     assert read_rules(out) == []
     assert main(command) == 0
     assert len(read_rules(out)) == 1
+
+
+REFERENCE = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def get_inputs():
+    return [torch.rand(8)]
+
+
+def get_init_inputs():
+    return []
+"""
+PICKS = (
+    "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x[x > 0]\n"
+)
+SLICES = """import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, out):
+    v = tl.load(x + tl.arange(0, 8))
+    tl.store(out, v[0])
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        kernel[(1,)](x, x)
+        return x
+"""
+CARET = "triton.compiler.errors.CompilationError:                  ^"
+
+
+def test_undecided_candidate_hides_no_other_error(
+    judge: LiveJudge, trees: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing = [{**STEPS[1], "code": code, "error": CARET} for code in (PICKS, SLICES, SLICES)]
+    steps = [{**step, "step": number, "node_id": number} for number, step in enumerate(failing, 1)]
+    (trees / "tree.json").write_text(json.dumps({"reference_src": REFERENCE, "steps": steps}))
+    command = ["build-memory", "--traces", str(trees), *OFFLINE, "--out", str(tmp_path / "m.jsonl"), "--json"]
+    remote = ["--set", "use_remote_eval=true", "--set", f"remote_eval_url={judge.url}"]
+    assert main([*command, *remote]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert (figures["rules"], figures["explained"]) == (1, 2 / 3)
+    assert read_rules(tmp_path / "m.jsonl")[0].count == 2
+
+
+TRACES = Path(__file__).parents[3] / "shared" / "data" / "traces"
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded trees here")
+def test_most_failures_of_recorded_trees_are_explained(
+    judge: LiveJudge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "traces"
+    shutil.copytree(TRACES, folder)
+    picks = {**STEPS[1], "code": PICKS, "error": CARET}
+    (folder / "odd.json").write_text(json.dumps({"reference_src": REFERENCE, "steps": [picks]}))
+    command = [
+        "build-memory",
+        "--traces",
+        str(folder),
+        *OFFLINE,
+        "--out",
+        str(tmp_path / "m.jsonl"),
+        "--json",
+    ]
+    remote = ["--set", "use_remote_eval=true", "--set", f"remote_eval_url={judge.url}"]
+    assert main([*command, *remote]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert figures["explained"] >= 0.75
+    assert figures["model_calls"] <= 0.2 * figures["failures"]
 
 
 @pytest.mark.parametrize(

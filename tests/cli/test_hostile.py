@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ ROOT = Path(__file__).parents[2]
 PROBLEM = str(ROOT / "datasets/quickstart/level1/2_row_sum.py")
 OFFLINE = ("--set", "dummy=true", "--set", "server_type=offline", "--set", "total_steps=1")
 KB = (*OFFLINE, "--set", f"problem_root={ROOT / 'datasets/quickstart'}")
+DRY = (*OFFLINE, "--set", "save_path=OUT")
 RUN = ("run", "--task", PROBLEM, *OFFLINE, "--set", "save_path=OUT")
 FILES: dict[str, bytes] = {
     "empty": b"",
@@ -187,6 +189,24 @@ CANDIDATE = [
         "no_inputs.py", "none.py", "run", "loop",
     )
 ] + [
+    Case((*words, *(DRY if words[0] == "run" else ())), 2, "is no regular file")
+    for words in (
+        ("run", "--task", "/dev/zero"),
+        ("run", "--task", "PLACE/pipe"),
+        ("run", *sets(f"problem_root={ROOT / 'datasets/quickstart'}", "test_list_path=PLACE/pipe")),
+        ("run", "--task", PROBLEM, "--config", "/dev/zero"),
+        ("run", "--task", PROBLEM, *sets("seed_kernel=PLACE/seeds")),
+        ("run", "--task", PROBLEM, *sets("general_memory_path=/dev/zero")),
+        ("eval", "/dev/zero", "--task", PROBLEM),
+        ("eval", "PLACE/kernel.py", "--task", "PLACE/pipe"),
+        ("lint", "PLACE/pipe"),
+        ("lint", "PLACE/kernel.py", "--task", "/dev/zero"),
+        ("lint", "PLACE/kernel.py", "--triton", "/dev/zero"),
+        ("compile-check", "/dev/zero", "--task", PROBLEM),
+        ("profile", "PLACE/pipe", "--task", PROBLEM),
+    )
+] + [
+    Case(("build-memory", "--traces", "PLACE/pipes", "--out", "OUT/m.jsonl"), 2, "holds no recorded trees"),
     Case(("lint", "PLACE/none.py"), 2, "none.py"),
     Case(("lint", "PLACE/run"), 2, "Is a directory"),
     Case(("lint", "PLACE/loop"), 2, "loop"),
@@ -252,6 +272,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (folder / "loop").symlink_to(folder / "loop")
+    for name in ("pipe", "pipes/2_1.json", "seeds/0_2_row_sum/a.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        os.mkfifo(folder / name)
     return folder
 
 

@@ -25,7 +25,13 @@ def command(folder: Path, *settings: str) -> list[str]:
     reply = folder.parent / "reply.txt"
     reply.write_text(REPLY)
     model = f"sh -c 'cat > /dev/null; sleep 0.15; cat {reply}'"
-    chosen = ["dummy=true", "server_type=command", f'command="{model}"', f"total_steps={STEPS}"]
+    chosen = [
+        "preset=paper",
+        "dummy=true",
+        "server_type=command",
+        f'command="{model}"',
+        f"total_steps={STEPS}",
+    ]
     flags = [text for each in (*chosen, f"save_path={folder}", *settings) for text in ("--set", each)]
     return [sys.executable, "-m", "adaexplore", "run", "--task", str(PROBLEM), *flags]
 

@@ -161,3 +161,57 @@ def test_failing_reference_costs_no_model_call(
         assert start(tmp_path / "run", *run_settings) == code
     assert asked.exists() is (preset == "paper")
     assert ("fails as its own candidate: it fails" in capsys.readouterr().err) is (preset == "default")
+
+
+SETTINGS = ("dummy=true", "server_type=offline", "total_steps=1")
+
+
+def go(*words: str) -> int:
+    return main(["run", *(text for each in SETTINGS for text in ("--set", each)), *words])
+
+
+def test_configuration_of_a_run_records_its_tasks(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    out, other = tmp_path / "out", PROBLEM.with_name("3_softmax.py")
+    files = ["--task", str(PROBLEM), "--task", str(other)]
+    assert go(*files, "--set", f"save_path={out}") == 0
+    records = RunRecords(out)
+    assert records.settings()["task"] == [str(PROBLEM), str(other)]
+    assert records.tasks() == ["0_2_row_sum", "0_3_softmax"]
+    more = ["--set", "total_steps=2"]
+    assert main(["run", "--config", str(out / "config.yaml"), *more]) == 0
+    assert go(*files, "--set", f"save_path={out}", *more) == 0
+    assert [records.task(key, "MCTS").step_count() for key in records.tasks()] == [2, 2]
+    changes = [each.getMessage() for each in caplog.records if "other settings" in each.getMessage()]
+    assert [change.partition("from here on: ")[2] for change in changes] == ["total_steps: 2"]
+
+
+def test_chosen_problem_replaces_the_recorded_task(tmp_path: Path) -> None:
+    assert go("--task", str(PROBLEM), "--set", f"save_path={tmp_path / 'one'}") == 0
+    recorded = ["--config", str(tmp_path / "one/config.yaml"), "--set", f"save_path={tmp_path / 'two'}"]
+    root = PROBLEM.parents[1]
+    assert go(*recorded, "--set", f"problem_root={root}", "--set", "level=1", "--set", "problem_id=2") == 0
+    assert RunRecords(tmp_path / "two").tasks() == ["1_2"]
+
+
+def test_folder_of_files_runs_all_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert go("--task", str(PROBLEM.parent), "--dry-run") == 0
+    assert go("--task", str(PROBLEM.parent)) == 0
+    (folder,) = Path("outputs").iterdir()
+    assert "_level1_1_" in folder.name
+    names = {path.stem for path in PROBLEM.parent.glob("*.py")}
+    assert set(RunRecords(folder).tasks()) == {f"0_{name}" for name in names}
+
+
+def test_refused_task_prints_its_error_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def answer(path: str, _body: object) -> Answer:
+        report = {"ok": False, "device": "cpu", "hardware": "CPU", "reason": "forward() fails: no such luck"}
+        return (200, report, {}) if path == "/v2/problem" else (500, {}, {})
+
+    with JudgeServer(answer) as server:
+        settings = ["dummy=false", "use_remote_eval=true", f"remote_eval_url={server.url}"]
+        assert start(tmp_path / "run", *settings) == 4
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("no such luck") == 1
+    assert main(["show", str(tmp_path / "run")]) == 0
+    assert capsys.readouterr().out.count("no such luck") == 1

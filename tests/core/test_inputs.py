@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,19 @@ def test_unreadable_input_raises_callers_error_naming_the_file(tmp_path: Path) -
         TaskError, match=r"^problem .*latin\.py is not UTF-8 text: see line 2; save it as UTF-8$"
     ):
         input_text(path, "problem", TaskError)
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "large"])
+def test_endless_or_large_file_is_refused_unread(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    if name == "pipe":
+        os.mkfifo(path)
+    elif name == "large":
+        path.touch()
+        os.truncate(path, 2**40)  # sparse
+    what = "larger than 2 MiB" if name == "large" else "no regular file"
+    with pytest.raises(
+        TaskError, match=rf"^cannot read problem .*: it is {what}; name a regular file of at most 2 MiB$"
+    ):
+        input_text(path, "problem", TaskError, limit=2**21)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from online_judge.verdict.flags import SEVERITIES, Severity
+from online_judge.checks.check import Severity
+from online_judge.checks.registry import all_flags
 from tests.backward_tasks import sources
 from tests.online_judge.live import LiveJudge
 from tests.online_judge.test_backward import HONEST, REFERENCE, WRONG, changed
@@ -25,7 +26,8 @@ def judged(judge: LiveJudge, candidate: str, reference: str, **fields: Any) -> d
 
 
 def rejects(answer: dict[str, Any]) -> list[str]:
-    return [flag for flag in answer["metadata"].get("integrity", []) if SEVERITIES[flag] is Severity.REJECT]
+    found = answer["metadata"].get("integrity", [])
+    return [flag for flag in found if all_flags()[flag].severity is Severity.REJECT]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "bf16", "fp16"])

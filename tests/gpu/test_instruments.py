@@ -11,19 +11,23 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
 
+from adaexplore.core.flags import Flag
 from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.profile import profile_share
+from online_judge.checks.behaviour.own_kernels import KernelUse
+from online_judge.checks.facts.kernels import KernelShare, Launches
+from online_judge.checks.timing.bounds import CallWork
 from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.timing import gpu_state
-from online_judge.verdict.observations import of_kernels
-from online_judge.verdict.runtime import check_bounds
+from online_judge.verdict.flags import of_candidate
 
 log = logging.getLogger(__name__)
 
@@ -172,9 +176,7 @@ def test_own_kernels_are_seen_and_missed(
     share = profile_share(lambda: call(x), meter.kernel_names())
     log.info("profiled in %.2f s: %s", time.perf_counter() - begin, share)
     assert share is not None
-    assert [
-        flag.id for flag in of_kernels(seen, share, passed_without_kernels=passed_without_kernels)
-    ] == ids, (
+    assert [flag.id for flag in flags_of(seen, share, passed_without_kernels)] == ids, (
         seen,
         share,
     )
@@ -222,9 +224,18 @@ def test_torch_compile_is_no_kernel_of_the_candidates() -> None:
         compiled(x)
     share = profile_share(lambda: compiled(x), [])
     assert share is not None
-    found = of_kernels(meter.launches(), share, passed_without_kernels=None)
+    found = flags_of(meter.launches(), share, None)
     assert [flag.id for flag in found] == ["no_own_kernel", "library_bound"]
     assert watchdog.changes() == []
+
+
+def flags_of(launches: Launches, share: KernelShare | None, passed: bool | None) -> list[Flag]:
+    use = KernelUse(launches=launches, share=share, passed_without_kernels=passed)
+    return of_candidate([use], "/job")
+
+
+def bounds(**work: Any) -> list[Flag]:
+    return of_candidate([CallWork(**work)], "/job")
 
 
 def test_fastest_copy_is_within_the_bounds() -> None:
@@ -244,8 +255,8 @@ def test_fastest_copy_is_within_the_bounds() -> None:
             times.append(start.elapsed_time(end))
         rate = (target.nbytes + read) / min(times) / 1e9
         log.info("%s: %.2f TB/s of %.2f", name, rate, limits.bytes_per_s / 1e12)
-        assert check_bounds(min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
-        assert check_bounds(min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
+        assert bounds(gpu_ms=min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
+        assert bounds(gpu_ms=min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
 
 
 def test_state_of_the_gpu_is_read_quickly() -> None:

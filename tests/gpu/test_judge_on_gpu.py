@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from online_judge.verdict.flags import SEVERITIES, Severity
+from online_judge.checks.check import Severity
+from online_judge.checks.registry import all_flags
 from tests.online_judge.live import LiveJudge, running_judge
 from tests.online_judge.sources import HONEST, with_forward
 
@@ -113,7 +114,7 @@ def status_of(judge: LiveJudge, candidate: str, **fields: object) -> str:
 
 def rejects_and_suspects(answer: dict[str, Any]) -> list[str]:
     found = answer["metadata"].get("integrity", [])
-    return [flag for flag in found if SEVERITIES[flag] is not Severity.NOTE]
+    return [flag for flag in found if all_flags()[flag].severity is not Severity.NOTE]
 
 
 def as_candidate(reference: str) -> str:

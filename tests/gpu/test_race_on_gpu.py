@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.checks.check import Severity
+from online_judge.checks.registry import all_flags
 from online_judge.common.cuda_driver import DriverError
 from online_judge.common.timing import Stopwatch
 from online_judge.common.trees import take_apart
@@ -20,7 +22,6 @@ from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.setup import InputPool, TimingSetup
 from online_judge.protocol.shared_tensors import Place, SharedTensors
-from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
 
 pytestmark = [
@@ -319,7 +320,7 @@ def test_calls_that_wait_for_the_host_are_late(stopwatch: Stopwatch) -> None:
 def test_clean_time_repeats_itself(stopwatch: Stopwatch) -> None:
     problem = Problem(reference_of("[torch.randn(4096, 8192)]"))
     expected = [torch.empty(4096, 8192, device="meta")]
-    call = problem.timed_call("eager")
+    call = problem.reference.call("eager")
     times = []
     for seed in range(3):
         rng = random.Random(seed)
@@ -335,7 +336,7 @@ def test_setup_without_enough_memory_leaves_none_behind(
 ) -> None:
     problem = Problem(reference_of("[torch.randn(1024, 1024)]"))
     expected = [torch.empty(1024, 1024, device="meta")]
-    call = problem.timed_call("eager")
+    call = problem.reference.call("eager")
     real, made = setup.SharedTensors, []
 
     def full(nbytes: int, *, cuda: bool) -> Any:
@@ -479,7 +480,7 @@ def test_honest_candidate_is_not_rejected(gpu_judge: LiveJudge, habit: str) -> N
     answer = gpu_judge.evaluate(candidate, module(reference, inputs), **TIMED)
     found = answer["metadata"].get("integrity", [])
     assert answer["correctness"], answer
-    assert [flag for flag in found if SEVERITIES[flag] is Severity.REJECT] == []
+    assert [flag for flag in found if all_flags()[flag].severity is Severity.REJECT] == []
     stats = answer["runtime_stats"]
     assert stats["score_ms"] >= 0.9 * stats["gpu_ms"]
     assert stats["ci_low"] <= stats["fast_p"] <= stats["ci_high"]

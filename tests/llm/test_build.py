@@ -7,7 +7,7 @@ import pytest
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.llm.protocol import Purpose
-from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.llm.vendors.replay_client import RecordedReply
 from tests.llm.conftest import ask, build_client
 
 
@@ -24,7 +24,8 @@ def test_missing_setting_is_named(server_type: str, key: str) -> None:
 
 def test_importing_clients_imports_no_sdk() -> None:
     code = (
-        "import sys, adaexplore.llm.build, adaexplore.llm.openai_client, adaexplore.llm.anthropic_client\n"
+        "import sys, adaexplore.llm.build\n"
+        "import adaexplore.llm.vendors.openai_client, adaexplore.llm.vendors.anthropic_client\n"
         "sys.exit(any(name in sys.modules for name in ('openai', 'anthropic', 'httpx', 'torch')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

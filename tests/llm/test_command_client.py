@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.command_client import CommandClient
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
+from adaexplore.llm.vendors.command_client import CommandClient
 from tests.llm.conftest import ask, build_client
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose
-from adaexplore.llm.replay_client import RecordedReply, ReplayClient
+from adaexplore.llm.vendors.replay_client import RecordedReply, ReplayClient
 
 CLIENT = ReplayClient(
     {
@@ -40,3 +42,11 @@ def test_finish_is_replayed_for_an_unrecorded_prompt() -> None:
 def test_departure_from_the_recording_is_an_error(request_: ModelRequest, message: str) -> None:
     with pytest.raises(ModelRequestError, match=message):
         CLIENT.complete(request_)
+
+
+def test_new_measurements_are_no_departure() -> None:
+    client = ReplayClient({"1_1/1/large": RecordedReply(Purpose.LARGE, "first", prompt="x = 0.5\n1.2 ms")})
+    request = ModelRequest("x = 0.5\n1.3 ms", Purpose.LARGE, "1_1/1/large", plain="x = 0.5\n# ms")
+    assert client.complete(request).text == "first"
+    with pytest.raises(ModelRequestError, match=r"differs .* from line 1 on"):
+        client.complete(replace(request, prompt="x = 0.6\n1.3 ms", plain="x = 0.6\n# ms"))

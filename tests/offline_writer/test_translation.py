@@ -138,3 +138,42 @@ def test_rare_parts_stay_with_torch(name: str) -> None:
     forward = translate(MODULES[name], USUAL).partition("def forward")[2]
     for part in {"in_place": ("z.add_(1.0)", "y += 1"), "full_reductions": ("torch.mean(", ".sum()")}[name]:
         assert part in forward
+
+
+KEYWORD_FORM = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width, slope=0.1):
+        super().__init__()
+        self.slope = slope
+    def forward(self, x, *, bias):
+        return torch.relu(x) * self.slope + bias
+
+def get_inputs():
+    return [[torch.rand(8, 16)], {"bias": torch.rand(16)}]
+
+def get_init_inputs():
+    return [[], {"width": 16, "slope": 0.2}]
+"""
+FUNCTION = """
+import torch
+
+def scaled(x, bias):
+    return torch.relu(x) * 0.5 + bias
+
+Model = scaled
+
+def get_inputs():
+    return {"x": torch.rand(8, 16), "bias": torch.rand(16)}
+"""
+
+
+@pytest.mark.parametrize(
+    "source", [KEYWORD_FORM, FUNCTION, FUNCTION.replace("scaled", "Model").replace("Model = Model\n", "")]
+)
+def test_keyword_inputs_and_functions_become_kernels(source: str) -> None:
+    written = translate(source, USUAL)
+    assert "def fused_relu_mul_add(" in written
+    assert "class ModelNew(" in written

@@ -15,10 +15,15 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.text.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier
-from online_judge.common.gpu_peaks import Peak, peak
-from online_judge.common.texts import clip
-from online_judge.protocol.config_sweep import Swept
-from online_judge.protocol.endings import (
+from online_judge.checks.behaviour.process_changes import ProcessChanges
+from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
+from online_judge.checks.correctness.equal_calls import EqualCallsDiffer
+from online_judge.checks.correctness.low_precision import LowerPrecision
+from online_judge.checks.correctness.other_inputs import VariantFailed
+from online_judge.checks.correctness.output_memory import OutputAliasesInput, OutputReused
+from online_judge.checks.correctness.stale_weights import LoadedWeightsUnused, StaleWeights
+from online_judge.checks.facts.endings import (
     BelowTier,
     Ending,
     FarOff,
@@ -31,31 +36,23 @@ from online_judge.protocol.endings import (
     WrongForm,
     WrongValue,
 )
-from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
-from online_judge.protocol.kernels import KernelShare, KernelTime, Launches
-from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Times, Timing
-from online_judge.protocol.observations import (
-    BaselineMoved,
-    CallsDoneTogether,
-    ClocksDisagree,
-    DeviceWorksOn,
-    EqualCallsDiffer,
-    InputsChanged,
-    LowerPrecision,
-    Observation,
-    ProcessChanges,
-    StaleWeights,
-    TimedOutputLate,
-    TimedOutputWrong,
-    UnevenCalls,
-    VariantFailed,
-    WithoutFigures,
-)
-from online_judge.protocol.precision import Error, Graded, Limit
-from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.kernels import KernelShare, KernelTime, Launches
+from online_judge.checks.facts.precision import Error, Graded, Limit
+from online_judge.checks.problem import ProblemFacts
+from online_judge.checks.registry import all_flags
+from online_judge.checks.timing.baseline import BaselineMoved, BaselineUnconfirmed
+from online_judge.checks.timing.clocks import CallsDoneTogether, ClocksDisagree, UnevenCalls
+from online_judge.checks.timing.side_stream import DeviceWorksOn, UnjoinedStream
+from online_judge.checks.timing.throttling import GpuState
+from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
+from online_judge.common.gpu_peaks import Peak, peak
+from online_judge.common.texts import clip
+from online_judge.protocol.config_sweep import Swept
+from online_judge.protocol.measurement import DeviceUse, HostClock, Times, Timing
+from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target
-from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", num_correct_trials=3, backend="triton")
 CPU = Target("CPU (Triton interpreter, sm_90)", "cpu", cuda=False)
@@ -220,7 +217,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             },
         ),
         (
-            WithoutFigures(kind="loaded_weights_unused"),
+            LoadedWeightsUnused(),
             {
                 "stale_weights": "weights loaded after construction are not used: "
                 "loading them makes the output wrong"
@@ -245,15 +242,15 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"inputs_changed": "a call changed its inputs so that the reference's result differs"},
         ),
         (
-            WithoutFigures(kind="output_aliases_input"),
+            OutputAliasesInput(),
             {"output_aliases_input": "an output lies in the memory of an input"},
         ),
         (
-            WithoutFigures(kind="output_reused"),
+            OutputReused(),
             {"output_reused": "two calls gave outputs in the same memory"},
         ),
         (
-            WithoutFigures(kind="baseline_unconfirmed"),
+            BaselineUnconfirmed(),
             {"baseline_unconfirmed": "not timed without a candidate: the GPU or the host was busy"},
         ),
         (
@@ -284,7 +281,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"timed_output_wrong": "timed call 9 of round 0 was written after its answer"},
         ),
         (
-            WithoutFigures(kind="unjoined_stream"),
+            UnjoinedStream(),
             {"side_stream": "work on another stream is not waited for: the calls cannot be captured"},
         ),
         (
@@ -318,7 +315,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
 def test_every_observation_has_its_flags(observation: Observation, flags: dict[str, str]) -> None:
     verdict = assemble.evaluated(REQUEST, CPU, result(observations=(observation,)), END)
     assert {flag.id: flag.evidence for flag in verdict.flags} == flags
-    rejected = [id_ for id_ in flags if SEVERITIES[id_] == "reject"]
+    rejected = [id_ for id_ in flags if all_flags()[id_].severity == "reject"]
     assert verdict.status is (Status.INTEGRITY if rejected else Status.PASSED)
     for id_ in rejected:
         assert verdict.feedback.startswith(f"integrity: {id_}: {flags[id_]}\nNext: ")
@@ -429,7 +426,7 @@ def test_problem_flags_are_listed_separately() -> None:
     assert verdict.flags == ()
     assert [tuple(flag) for flag in verdict.problem_flags] == [
         ("degenerate_problem", "trivial answers pass: zeros"),
-        ("constant_inputs", PROBLEM_FLAGS["constant_inputs"]),
+        ("constant_inputs", "get_inputs() gives the same values under every seed"),
         ("loose_tolerance", "the tolerance 0.05 is 0.5 standard deviations of the output"),
     ]
 
@@ -516,7 +513,7 @@ def test_death_beside_the_evaluator_is_a_crash() -> None:
 def test_printed_text_goes_with_failures_only() -> None:
     end = replace(END, printed="see /judge/job-1/out at 0x7f00aa11bb22\n")
     assert "stdout" not in assemble.evaluated(REQUEST, CPU, result(), end).metadata
-    for found in (result(WRONG), result(observations=(WithoutFigures(kind="unjoined_stream"),))):
+    for found in (result(WRONG), result(observations=(UnjoinedStream(),))):
         metadata = assemble.evaluated(REQUEST, CPU, found, end).metadata
         assert metadata["stdout"] == "see out at 0x..."
 

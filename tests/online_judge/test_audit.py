@@ -21,14 +21,14 @@ import torch
 import triton.testing
 from triton.runtime.jit import JITFunction
 
+from adaexplore.core.flags import Flag
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
+from online_judge.checks.behaviour.process_changes import ProcessChanges
 from online_judge.common import modules
 from online_judge.cpu import simulated_cuda
-from online_judge.protocol.observations import ProcessChanges
-from online_judge.verdict.flags import Flag
-from online_judge.verdict.observations import of_process
+from online_judge.verdict.flags import of_candidate
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -243,7 +243,7 @@ def test_no_recorded_candidate_replaces_anything(tmp_path: Path) -> None:
 
 
 def flags_of_patched(claim: object) -> list[Flag]:
-    return of_process(ProcessChanges.from_claim({"patched": claim}))
+    return of_candidate([ProcessChanges.from_claim({"patched": claim})], "/job")
 
 
 def test_flag_for_replaced_functions_is_one_bounded_line() -> None:
@@ -317,10 +317,11 @@ def test_switches_left_alone_are_no_finding(flags: GlobalFlags) -> None:
     with torch.no_grad(), torch.autocast("cpu"):
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert flags.changes() == []
-    assert of_process(ProcessChanges.from_claim({"global_flags": flags.changes()})) == []
-    (note,) = of_process(ProcessChanges.from_claim({"global_flags": ["gradients: True -> False"]}))
-    assert note is not None
-    assert (note.id, note.severity.value) == ("global_flags", "note")
+    assert of_candidate([ProcessChanges.from_claim({"global_flags": flags.changes()})], "/job") == []
+    (note,) = of_candidate(
+        [ProcessChanges.from_claim({"global_flags": ["gradients: True -> False"]})], "/job"
+    )
+    assert (note.id, note.severity) == ("global_flags", "note")
 
 
 def test_views_share_memory_and_copies_do_not() -> None:

@@ -18,8 +18,8 @@ import pytest
 from tqdm import TMonitor, tqdm
 
 from online_judge.candidate.background import Background
-from online_judge.protocol.observations import ProcessChanges
-from online_judge.verdict.observations import of_process
+from online_judge.checks.behaviour.process_changes import ProcessChanges
+from online_judge.verdict.flags import of_candidate
 
 from .live import wait_until
 
@@ -171,8 +171,8 @@ def test_process_that_merely_names_a_compiler_is_found() -> None:
 
 def test_flag_for_background_work() -> None:
     changes = ProcessChanges.from_claim({"background": ["thread late is in candidate.py:7"]})
-    (flag,) = of_process(changes)
+    (flag,) = of_candidate([changes], "/job")
     assert flag.id == "background_threads"
     claims: list[object] = [None, [], 3]
     told = [ProcessChanges.from_claim({"background": claim}) for claim in claims]
-    assert [of_process(changes) for changes in told] == [[]] * 3
+    assert [of_candidate([changes], "/job") for changes in told] == [[]] * 3

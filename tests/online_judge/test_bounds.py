@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaexplore.core.flags import Flag
+from online_judge.checks.timing.bounds import CallWork
 from online_judge.common.gpu_peaks import Peak, peak
-from online_judge.verdict.runtime import check_bounds
+from online_judge.verdict.flags import of_candidate
 
 MB = 10**6
 
@@ -85,23 +88,27 @@ def test_gpu_without_clocks_has_no_limits() -> None:
     assert peak("a new one", SimpleNamespace(major=11, minor=0)) is None
 
 
+def bounds(**work: Any) -> list[Flag]:
+    return of_candidate([CallWork(**work)], "/job")
+
+
 def test_time_below_writing_the_output_is_rejected() -> None:
-    (hard, soft) = check_bounds(0.1, peak=h200(), output_bytes=1000 * MB)
-    assert (hard.id, hard.severity.value) == ("below_bandwidth_bound", "reject")
+    (hard, soft) = bounds(gpu_ms=0.1, peak=h200(), output_bytes=1000 * MB)
+    assert (hard.id, hard.severity) == ("below_bandwidth_bound", "reject")
     assert hard.evidence.startswith("0.1000 ms, but writing 1000.0 MB takes at least 0.1952 ms at 4.80 TB/s")
     assert soft.id == "below_soft_bound"
 
 
 def test_small_output_may_stay_in_the_cache() -> None:
-    assert check_bounds(0.001, peak=h200(), output_bytes=200 * MB, read_bytes=0)[0].id == "below_soft_bound"
-    assert check_bounds(0.001, peak=h200(), output_bytes=50 * MB) == []
+    assert bounds(gpu_ms=0.001, peak=h200(), output_bytes=200 * MB, read_bytes=0)[0].id == "below_soft_bound"
+    assert bounds(gpu_ms=0.001, peak=h200(), output_bytes=50 * MB) == []
 
 
 def test_time_below_reading_the_inputs_is_suspect() -> None:
-    (flag,) = check_bounds(0.1, peak=h200(), output_bytes=4, read_bytes=1000 * MB)
-    assert (flag.id, flag.severity.value) == ("below_soft_bound", "suspect")
+    (flag,) = bounds(gpu_ms=0.1, peak=h200(), output_bytes=4, read_bytes=1000 * MB)
+    assert (flag.id, flag.severity) == ("below_soft_bound", "suspect")
     assert flag.evidence == "0.1000 ms, but moving 1000.0 MB takes 0.2083 ms at 4.80 TB/s (NVIDIA H200)"
-    assert check_bounds(0.25, peak=h200(), output_bytes=4, read_bytes=1000 * MB) == []
+    assert bounds(gpu_ms=0.25, peak=h200(), output_bytes=4, read_bytes=1000 * MB) == []
 
 
 @pytest.mark.parametrize(
@@ -116,8 +123,8 @@ def test_time_below_reading_the_inputs_is_suspect() -> None:
 )
 def test_soft_bound_uses_fastest_arithmetic_for_tier(tier: str, dtype: str, least_ms: float) -> None:
     def ids(factor: float) -> list[str]:
-        found = check_bounds(
-            factor * least_ms,
+        found = bounds(
+            gpu_ms=factor * least_ms,
             peak=h200(),
             output_bytes=4,
             flops=1e12,
@@ -139,4 +146,4 @@ def test_soft_bound_uses_fastest_arithmetic_for_tier(tier: str, dtype: str, leas
 def test_nothing_at_the_limit_or_above_is_flagged(output: int, read: int, flops: float, over: float) -> None:
     gpu = h200()
     ms = max((output + read) / gpu.bytes_per_s, flops / gpu.flops["fp8"]) * 1e3
-    assert check_bounds(ms * over + 1e-6, peak=gpu, output_bytes=output, read_bytes=read, flops=flops) == []
+    assert bounds(gpu_ms=ms * over + 1e-6, peak=gpu, output_bytes=output, read_bytes=read, flops=flops) == []

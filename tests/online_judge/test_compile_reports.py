@@ -3,7 +3,7 @@
 import textwrap
 
 from adaexplore.core.verdict import Status
-from online_judge.protocol.findings import Failure, Frame, Stage
+from online_judge.checks.facts.findings import Failure, Frame, Stage
 from online_judge.verdict.reports import compilation_timed_out, compiled, compiler_gone
 
 SOURCE = textwrap.dedent(

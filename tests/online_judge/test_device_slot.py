@@ -13,13 +13,13 @@ import pytest
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
+from online_judge.checks.facts.endings import Passed, ProcessEnd
+from online_judge.checks.facts.findings import Stage
+from online_judge.checks.timing.timed_outputs import TimedOutputWrong
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.protocol.config_sweep import SweepTerms, Swept
-from online_judge.protocol.endings import Passed, ProcessEnd
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, BaselineTimed, CandidateGone, Failed, Job, ProblemRuns
-from online_judge.protocol.observations import TimedOutputWrong
 from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes

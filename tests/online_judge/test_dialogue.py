@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
+from online_judge.checks.facts.findings import Stage
 from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
 from online_judge.verdict.endings import explain
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.checks.facts.endings import FarOff
 from online_judge.common import trees
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.reference import Reference
-from online_judge.protocol.endings import FarOff
 
 from .linear import Candidate, relu, trials_with
 from .sources import REFERENCE

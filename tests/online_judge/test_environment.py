@@ -16,13 +16,13 @@ import triton.language as tl
 
 from adaexplore.core.environment import Environment
 from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.checks.facts.precision import SINGLE_ULP, Error
 from online_judge.common import modules
 from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.correctness import oracles, tiers
 from online_judge.evaluator.timing.interleaved import MIN_SAMPLES, Side
 from online_judge.evaluator.timing.setup import WARMUP_S
 from online_judge.processes.environment import device_facts, stated
-from online_judge.protocol.precision import SINGLE_ULP, Error
 from online_judge.sandbox import process_spec
 
 from .live import LiveJudge

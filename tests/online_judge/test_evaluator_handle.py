@@ -14,12 +14,12 @@ from unittest.mock import Mock
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from online_judge.checks.facts.findings import Stage
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Answer, CandidateGone, Clock, Job, Operation
 from online_judge.sandbox import linux
 from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle, Evaluators

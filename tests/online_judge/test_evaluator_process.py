@@ -9,14 +9,14 @@ import pytest
 import torch
 
 from adaexplore.core.verdict import Status
+from online_judge.checks.facts.endings import Raised
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import cuda_driver
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import process, rehearsal
 from online_judge.evaluator.process import Evaluator
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
-from online_judge.protocol.endings import Raised
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 
 from .sources import REFERENCE

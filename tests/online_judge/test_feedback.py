@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaexplore.core.flags import Flag
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common import texts
-from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
-from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict import feedback
-from online_judge.verdict.flags import Flag
 
 
 @given(st.text(max_size=20000), st.lists(st.text(max_size=400), max_size=8), st.sampled_from(list(Status)))
@@ -149,7 +149,7 @@ def of_status(status: Status) -> dict[str, Any]:
     if status is Status.NONDETERMINISTIC:
         return feedback.of_unequal_calls(Error(0.1, 1.0, 0.1, 0.0), Limit(1e-3, 1e-2))
     if status is Status.INTEGRITY:
-        return feedback.of_integrity([Flag("clock_mismatch", "x")])
+        return feedback.of_integrity([Flag("clock_mismatch", "reject", "x")])
     if status is Status.TIMEOUT:
         return feedback.of_timeout(10, Stage.FORWARD)
     if status is Status.CRASH:
@@ -184,7 +184,7 @@ def test_nondeterminism_feedback_describes_the_wrong_result() -> None:
 
 
 def test_rejection_names_every_reason_within_its_bounds() -> None:
-    rejects = [Flag("clock_mismatch", "x" * 1200), Flag("side_stream", "y" * 1200)]
+    rejects = [Flag("clock_mismatch", "reject", "x" * 1200), Flag("side_stream", "reject", "y" * 1200)]
     metadata = feedback.of_integrity(rejects)
     assert metadata["correctness_issue"] == "clock_mismatch, side_stream"
     assert "integrity: clock_mismatch: xxx" in metadata["feedback"]

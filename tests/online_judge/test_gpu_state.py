@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from online_judge.checks.timing.throttling import GpuState, GpuStates
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.gpu_state import snapshot
-from online_judge.protocol.measurement import GpuState
-from online_judge.verdict.observations import of_gpu_states
+from online_judge.verdict import flags
 
 WARM = GpuState(sm_mhz=1980, memory_mhz=3201, temperature_c=60, power_w=500.0, reasons=0, processes=2)
 
@@ -141,7 +141,7 @@ def test_no_answer_is_none(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     ],
 )
 def test_lower_clocks_are_noted(after: GpuState, evidence: str) -> None:
-    (flag,) = of_gpu_states(WARM, after)
+    (flag,) = flags.of_candidate([GpuStates(before=WARM, after=after)], "/job")
     assert (flag.id, flag.evidence) == ("throttled", evidence)
 
 
@@ -157,7 +157,7 @@ def test_lower_clocks_are_noted(after: GpuState, evidence: str) -> None:
     ],
 )
 def test_same_or_idle_clocks_are_not(before: GpuState | None, after: GpuState | None) -> None:
-    assert of_gpu_states(before, after) == []
+    assert flags.of_candidate([GpuStates(before=before, after=after)], "/job") == []
 
 
 def test_state_is_plain_data() -> None:

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from online_judge.checks.facts.precision import Error, Graded
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.correctness import oracles, tiers
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
-from online_judge.protocol.precision import Error, Graded
 
 from .test_tiers import rounded
 

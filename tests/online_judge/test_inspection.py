@@ -7,7 +7,7 @@ import pytest
 
 from online_judge.candidate import profile as candidate_profile
 from online_judge.candidate.launches import LaunchMeter
-from online_judge.protocol.kernels import KernelShare, KernelTime, Resources
+from online_judge.checks.facts.kernels import KernelShare, KernelTime, Resources
 
 
 class Stopwatch:

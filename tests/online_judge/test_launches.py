@@ -15,12 +15,14 @@ import torch
 from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 
+from adaexplore.core.flags import Flag
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.profile import profile_share, summarise
+from online_judge.checks.behaviour.own_kernels import KernelUse
+from online_judge.checks.facts.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources
 from online_judge.common.modules import load_file
 from online_judge.cpu import simulated_cuda
-from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources
-from online_judge.verdict.observations import of_kernels
+from online_judge.verdict.flags import of_candidate
 
 KERNELS = """
 import torch
@@ -345,6 +347,11 @@ LIBRARY = KernelShare(0.1, 2.0, 1, (KernelTime("gemm", 1.8, 1),))
 NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
 
 
+def flags_of(launches: Launches, share: KernelShare | None, passed: bool | None) -> list[Flag]:
+    use = KernelUse(launches=launches, share=share, passed_without_kernels=passed)
+    return of_candidate([use], "/job")
+
+
 @pytest.mark.parametrize(
     ("launches", "share", "passed_without_kernels", "ids"),
     [
@@ -367,15 +374,13 @@ NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
 def test_kernel_claims_raise_these_flags(
     launches: Launches, share: KernelShare | None, passed_without_kernels: bool | None, ids: list[str]
 ) -> None:
-    assert [
-        flag.id for flag in of_kernels(launches, share, passed_without_kernels=passed_without_kernels)
-    ] == ids
+    assert [flag.id for flag in flags_of(launches, share, passed_without_kernels)] == ids
 
 
 def test_evidence_names_kernels_and_figures() -> None:
-    (decoy,) = of_kernels(LAUNCHED, None, passed_without_kernels=True)
+    (decoy,) = flags_of(LAUNCHED, None, True)
     assert decoy.evidence == "the outputs are right without plain (2 launches)"
-    (absent, bound) = of_kernels(IDLE, NONE_OWN, passed_without_kernels=None)
+    (absent, bound) = flags_of(IDLE, NONE_OWN, None)
     assert (
         absent.evidence
         == "a call launches none of its 3 @triton.jit functions; longest: gemm, 2.0000 of 2.0000 ms"

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from online_judge.verdict.flags import SEVERITIES, Severity
+from online_judge.checks.check import Severity
+from online_judge.checks.registry import all_flags
 
 from .live import LiveJudge
 from .sources import HONEST, PASSING, REFERENCE, with_forward
@@ -54,7 +55,7 @@ def integrity(answer: dict[str, Any]) -> list[str]:
     told = answer["metadata"].get("integrity_evidence", [])
     assert [entry["id"] for entry in told] == found
     assert all(entry["evidence"] and "\n" not in entry["evidence"] for entry in told)
-    assert all(entry["severity"] == SEVERITIES[entry["id"]] for entry in told)
+    assert all(entry["severity"] == all_flags()[entry["id"]].severity for entry in told)
     return found
 
 
@@ -74,7 +75,7 @@ def passes(judge: LiveJudge, candidate: str, reference: str = REFERENCE, **field
     assert answer["correctness"], answer
     assert answer["metadata"]["status"] == "passed"
     found = integrity(answer)
-    assert [flag for flag in found if SEVERITIES[flag] is Severity.REJECT] == []
+    assert [flag for flag in found if all_flags()[flag].severity is Severity.REJECT] == []
     return found
 
 

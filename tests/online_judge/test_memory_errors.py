@@ -3,8 +3,8 @@
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import memory_errors
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
 

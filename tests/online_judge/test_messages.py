@@ -9,10 +9,11 @@ import pytest
 from pydantic import TypeAdapter
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
-from online_judge.protocol import kernels, messages
+from online_judge.checks.facts import kernels
+from online_judge.checks.facts.endings import Passed
+from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
-from online_judge.protocol.endings import Passed
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import Answer, Clock, Job, Release, told
 from online_judge.protocol.result import EvaluationResult, ProfileResult

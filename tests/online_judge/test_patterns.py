@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.checks.facts.findings import Difference
 from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.correctness.comparison import difference
-from online_judge.protocol.findings import Difference
 from online_judge.verdict import feedback
 
 

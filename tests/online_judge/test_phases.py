@@ -11,12 +11,12 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.endings import OtherWeights
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.reference import ReferenceFailed, Seeds
 from online_judge.evaluator.timing import clean_time
 from online_judge.evaluator.timing.clean_time import CleanTiming
-from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.measurement import CleanMs
 
 GB = 10**9

@@ -2,8 +2,8 @@
 
 import pytest
 
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import printable
-from online_judge.protocol.findings import Failure, Stage
 
 from .live import LiveJudge
 from .sources import PASSING, REFERENCE, with_forward

@@ -1,5 +1,7 @@
 """References of many kinds, good and bad."""
 
+from typing import Any
+
 import pytest
 
 from online_judge.evaluator.problem import Problem
@@ -401,7 +403,6 @@ def test_unwritten_elements_that_vary_cannot_be_timed() -> None:
     varying = UNWRITTEN.replace("found[:, :32] = x * self.scale", "found[:, :32][x > 0] = 1.0")
     for source, varies in ((UNWRITTEN, False), (varying, True)):
         of = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
-        assert of.returns_unwritten
         assert of.unwritten() == ()
         of.mask_unwritten()
         if not varies:
@@ -409,6 +410,46 @@ def test_unwritten_elements_that_vary_cannot_be_timed() -> None:
             continue
         with pytest.raises(ReferenceFailed, match="not the same"):
             of.unwritten()
+
+
+@pytest.mark.parametrize(
+    "allocation",
+    [
+        "torch.Tensor(8, 64)",
+        "getattr(torch, 'emp' + 'ty')(8, 64)",
+        "x.new_empty(8, 64)",
+        "torch.zeros(0).resize_(8, 64)",
+    ],
+)
+def test_unwritten_elements_are_found_however_allocated(allocation: str) -> None:
+    of = Problem(
+        Reference(UNWRITTEN.replace("torch.empty(8, 64)", allocation), Seeds(b"key"), "fp32", cuda=False)
+    )
+    of.mask_unwritten()
+    assert [int(mask.sum()) for mask in of.unwritten()] == [8 * 32, 0]
+
+
+@pytest.mark.parametrize("allocation", ["torch.zeros(8, 64)  # not empty", "torch.full((8, 64), torch.nan)"])
+def test_two_calls_show_that_all_is_written(allocation: str) -> None:
+    source = UNWRITTEN.replace("torch.empty(8, 64)", allocation)
+    counting = source.replace(
+        "def forward(self, x):", "calls = 0\n    def forward(self, x):\n        Model.calls += 1"
+    )
+    of = Problem(Reference(counting, Seeds(b"key"), "fp32", cuda=False))
+    for _ in range(3):
+        of.mask_unwritten()
+    model: Any = of.reference.call("eager")
+    assert model.calls == 2
+    assert of.unwritten() == ()
+
+
+def test_right_candidate_shows_unwritten_elements_too(judge: LiveJudge) -> None:
+    """As fresh memory often is, it is zero here, so that plain calls show nothing."""
+    zero = "torch.Tensor(8, 64)\n        if not found.isnan().all(): found.zero_()"
+    candidate = UNWRITTEN.replace("class Model", "class ModelNew").replace("empty(8", "zeros(8")
+    answer = judge.evaluate(candidate, UNWRITTEN.replace("torch.empty(8, 64)", zero))
+    assert answer["correctness"] is True, answer
+    assert "unwritten_outputs" in answer["metadata"].get("problem_flags", [])
 
 
 def test_reference_that_writes_nothing_is_refused(judge: LiveJudge) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.facts.kernels import Resources
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.profile import occupancy, profile_of
-from online_judge.protocol.kernels import Resources
 
 H200 = SimpleNamespace(
     major=9,

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-_ASK = "import sys; from online_judge.common.provenance import is_candidates as own; print(own(sys.argv[1]))"
+_ASK = (
+    "import sys; from online_judge.candidate.provenance import is_candidates as own; print(own(sys.argv[1]))"
+)
 
 
 def test_folder_of_installed_packages_is_no_candidates(tmp_path: Path) -> None:

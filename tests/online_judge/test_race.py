@@ -17,6 +17,7 @@ import pytest
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.flags import Flag
 from online_judge.common import cuda_driver, modules
 from online_judge.common.timing import Block, BlockRun, Stopwatch
 from online_judge.common.trees import take_apart
@@ -40,8 +41,7 @@ from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.orders import DONE, GO, Prepare
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.shared_tensors import MappedTensors
-from online_judge.verdict.flags import Flag
-from online_judge.verdict.observations import flags_of_all
+from online_judge.verdict import flags as verdict_flags
 
 from .scripted import scripted
 
@@ -297,7 +297,7 @@ def race(
         problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
         expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
-        call, rng = compiled or problem.timed_call("eager"), random.Random(1)
+        call, rng = compiled or problem.reference.call("eager"), random.Random(1)
         setup = TimingSetup(
             problem.reference, "race", call, stopwatch, expected, rng, shared=True, fastest_ms=fastest_ms
         )
@@ -314,7 +314,7 @@ def race(
 
 
 def flags_of(outcome: Outcome) -> list[Flag]:
-    return flags_of_all(outcome.observations, "/job")
+    return verdict_flags.of_candidate(outcome.observations, "/job")
 
 
 def flags(outcome: Outcome) -> set[str]:

@@ -2,15 +2,18 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
 
+from adaexplore.core.wire import BaselineKind
+from adaexplore.judge_client.baselines import FILE_NAMES
 from online_judge.common import modules
 from online_judge.evaluator import costs, reference
 from online_judge.evaluator.correctness import deviation, oracles, tiers, variants
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
+from online_judge.evaluator.timing.baselines.baseline import all_baselines
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 SMALL = {
@@ -345,6 +348,13 @@ class TestBaselineCalls:
         assert of.call("compile") is of.call("compile")
         of.call("max-autotune")
         assert modes == [None, "max-autotune"]
+
+    def test_each_kind_of_the_wire_has_its_file(self) -> None:
+        assert all_baselines().keys() == set(get_args(BaselineKind)) == FILE_NAMES.keys()
+
+    def test_unknown_kind_is_no_other_one(self) -> None:
+        with pytest.raises(KeyError, match="fastest"):
+            problem("return x * 2").call("fastest")  # type: ignore[arg-type]
 
     def test_a_failing_compilation_is_one_line(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail(*inputs: Any) -> None:

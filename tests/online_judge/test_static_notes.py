@@ -6,8 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from online_judge.verdict.flags import Severity
-from online_judge.verdict.static_notes import notes
+from adaexplore.core.flags import Flag
+from online_judge.checks.behaviour.static_notes import SourceText
+from online_judge.checks.check import Severity
+from online_judge.verdict.flags import of_candidate
+
+
+def notes(source: str) -> list[Flag]:
+    return of_candidate([SourceText(text=source)], "/job")
+
 
 FUSED = """
 import math
@@ -91,7 +98,7 @@ def test_plain_candidate_gets_no_note() -> None:
 def test_construct_gets_its_note(id_: str, line: str, construct: str) -> None:
     found = notes(f"import torch\nimport torch.nn.functional as F\n{line}\n")
     assert [flag.id for flag in found] == [id_]
-    assert found[0].severity is Severity.NOTE
+    assert found[0].severity == Severity.NOTE
     assert construct in found[0].evidence
     assert found[0].evidence.startswith("line ")
 

@@ -16,13 +16,13 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import config_sweep
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
+from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import trees
 from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
-from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Answer, Job, told
 from online_judge.protocol.orders import Choose, Enter, Equip, Forward, Rate
 from online_judge.protocol.shared_tensors import MappedTensors

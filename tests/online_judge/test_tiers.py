@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.checks.facts import precision
+from online_judge.checks.facts.precision import Error, Limit
 from online_judge.evaluator.correctness import deviation, tiers
-from online_judge.protocol import precision
-from online_judge.protocol.precision import Error, Limit
 
 
 def rounded(x: Any, bits: int) -> Any:

@@ -10,6 +10,10 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.check import Observation
+from online_judge.checks.correctness.other_inputs import VariantFailed
+from online_judge.checks.facts.endings import OtherWeights
+from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common import modules
 from online_judge.evaluator import evaluation
 from online_judge.evaluator.evaluation import Evaluation
@@ -17,8 +21,6 @@ from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.timing import setup
 from online_judge.evaluator.timing.interleaved import Outcome
 from online_judge.evaluator.trials import WrongValues
-from online_judge.protocol import observations as noted
-from online_judge.protocol.endings import OtherWeights
 from online_judge.protocol.orders import Block as BlockOrder
 
 from .test_race import (
@@ -145,9 +147,9 @@ class Timed(Evaluation):
         """Do nothing."""
 
 
-WRONG = noted.TimedOutputWrong(round=0, call=None, wrong=1, total=1, largest=1.0)
-LATE = noted.TimedOutputLate(round=0, call=0)
-MIXED = noted.VariantFailed(variant="mixed", ending=OtherWeights())
+WRONG = TimedOutputWrong(round=0, call=None, wrong=1, total=1, largest=1.0)
+LATE = TimedOutputLate(round=0, call=0)
+MIXED = VariantFailed(variant="mixed", ending=OtherWeights())
 
 
 @pytest.mark.parametrize(
@@ -163,10 +165,10 @@ MIXED = noted.VariantFailed(variant="mixed", ending=OtherWeights())
 )
 def test_only_needed_structure_gets_a_second_timing(
     monkeypatch: pytest.MonkeyPatch,
-    timings: list[list[noted.Observation]],
+    timings: list[list[Observation]],
     right_on_mixtures: bool,
     drawn: bool,
-    found: tuple[list[noted.Observation], list[noted.Observation]],
+    found: tuple[list[Observation], list[Observation]],
 ) -> None:
     class Timing:
         def __init__(self, *parts: object) -> None:
@@ -196,9 +198,9 @@ def test_only_needed_structure_gets_a_second_timing(
     held: Any = contextlib.nullcontext(SimpleNamespace(quiet=True))
     leases = SimpleNamespace(timing_memory=contextlib.nullcontext, hold=lambda *, exclusive: held)
     reference = SimpleNamespace(
-        cuda=True, tolerance=None, stochastic=False, seeds=SimpleNamespace(of=lambda *names: 1)
+        cuda=True, tolerance=None, stochastic=False, call=nothing, seeds=SimpleNamespace(of=lambda *names: 1)
     )
-    problem = SimpleNamespace(reference=reference, unwritten=tuple, timed_call=nothing)
+    problem = SimpleNamespace(reference=reference, unwritten=tuple)
     job = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True),
         name="job",

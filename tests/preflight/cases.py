@@ -270,6 +270,18 @@ WORKING = {
         launch="kernel[(8,)](x, y, x.numel(), BLOCK=64)\ny = y * OUTER",
     ),
     "plain globals that Triton is told to allow": module("x = x * FACTOR", above=_SWITCH + "FACTOR = 2.0"),
+    "a method that a derived class defines": module(
+        above="""
+            class Base(nn.Module):
+                def forward(self, x):
+                    return self.shifted(x)
+
+            class Derived(Base):
+                def shifted(self, x):
+                    return x + 1
+        """,
+        launch="kernel[(8,)](x, y, x.numel(), BLOCK=64)\nBase.forward(Derived(), x)",
+    ),
     "indices asked for by position": module("x = x + tl.max(x, 0, True)[0]"),
 }
 """Candidates that work, and that a lint once stopped."""

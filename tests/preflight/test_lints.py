@@ -238,3 +238,37 @@ def test_a_syntax_finding_always_says_what_is_wrong(api: TritonFacts) -> None:
     (found,) = lint("x = " + "-" * 50_000 + "1\n", api)
     assert found.rule == "syntax"
     assert found.message.removeprefix("not valid Python: ")
+
+
+@pytest.mark.parametrize(
+    ("given", "parameters", "found"),
+    [
+        ('[[], {"scale": 2.0}]', "scale", set()),
+        ('{"scale": 2.0}', "scale", set()),
+        ('[[], {"scale": 2.0}]', "factor", {"init-arity"}),
+        ('{"scale": 2.0}', "scale, bias", {"init-arity"}),
+        ("[[2.0], {}]", "scale", set()),
+        ("None", "scale=2.0", set()),
+    ],
+)
+def test_constructor_must_take_the_reference_keywords(
+    given: str, parameters: str, found: set[str], api: TritonFacts
+) -> None:
+    reference = REFERENCE.replace("[2.0]", given).replace(
+        "__init__(self, scale)", "__init__(self, scale=1.0)"
+    )
+    body = FINE.replace("__init__(self, scale)", f"__init__(self, {parameters})")
+    body = body.replace(
+        "self.scale = scale", f"self.scale = {parameters.partition(',')[0].partition('=')[0]}"
+    )
+    assert {each.rule for each in lint(body, api, reference)} == found
+
+
+def test_mistake_in_a_plain_function_is_found(api: TritonFacts) -> None:
+    reference = "def Model(x):\n    return x * 2\n\ndef get_inputs():\n    return [1]\n"
+    body = FINE.partition("class ModelNew")[0]
+    body += (
+        "def ModelNew(x):\n    y = torch.empty_like(x)\n    kernel[(8,)](x, y, 64, BLOCK={})\n    return y\n"
+    )
+    assert not lint(body.format("64"), api, reference)
+    assert [each.rule for each in lint(body.format("SIZE"), api, reference)] == ["undefined-name"]

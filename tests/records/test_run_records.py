@@ -150,8 +150,17 @@ def test_second_writer_is_refused_until_first_ends(tmp_path):
 
 def test_uncreatable_folder_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
+    said = "file is a file, not a folder; choose another save_path"
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(StorageError, match=said), RunRecords(folder).lock():
+            pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_folder_without_permission_says_what_helps(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
     said = "make the folder writable or choose another save_path"
-    with pytest.raises(StorageError, match=said), RunRecords(tmp_path / "file").lock():
+    with pytest.raises(StorageError, match=said), RunRecords(tmp_path / "run").lock():
         pass
 
 

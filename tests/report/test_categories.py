@@ -24,6 +24,11 @@ def test_slower_kernels_and_failures_are_counted() -> None:
     assert found.spread is None
 
 
+def test_untimed_kernels_are_not_called_slower() -> None:
+    (found,) = by_category([kernel("a", None), Judged("b", "Math", Best())])
+    assert (found.correct, found.slower, found.speedup) == (1, None, None)
+
+
 def test_spread_is_over_gpus_of_one_problem() -> None:
     runs = [kernel("a", 2.0), kernel("a", 8.0), kernel("a", 1.0, "A100"), kernel("b", 100.0)]
     (found,) = by_category(runs)

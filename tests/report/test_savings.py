@@ -46,7 +46,8 @@ def test_savings_line_lists_nonzero_counts():
     assert savings_line(Savings(evaluations=3)) == "Judge evaluations: 3"
     counted = Savings(Counter(), 3, Counter({"lint": 1, "duplicate": 2}), Counter({"edit": 1}))
     assert savings_line(counted) == (
-        "Judge evaluations: 3; saved 3 (2 duplicate, 1 lint); replies sent back: 1 (1 edit)"
+        "Judge evaluations: 3; not sent to the judge: 3 (2 equal to a judged kernel, "
+        "1 with a mistake that a lint found); sent back to the model: 1 (1 with edits that do not fit)"
     )
 
 
@@ -74,7 +75,10 @@ def test_a_report_and_the_figures_tell_of_them(run):
         ["gate", "1"],
     ]
     report = closing_report(run, 4)
-    assert "Judge evaluations: 10; saved 2 (1 gate, 1 unchanged); replies sent back: 1 (1 gate)" in report
+    assert (
+        "Judge evaluations: 10; not sent to the judge: 2 (1 with a compile error, 1 without a change); "
+        "sent back to the model: 1 (1 with a compile error)"
+    ) in report
 
 
 def test_pass_at_1_uses_first_model_step(run):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adaexplore.core.errors import RecordError, UsageError
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
+from adaexplore.report.comparison import compare
 from adaexplore.report.statistics import run_statistics, statistics_of
 from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import Best, TaskResult
@@ -106,6 +107,22 @@ def test_mixed_run_speedups_cover_measured_and_failed_tasks(tmp_path, write_task
     assert figures.mean_speedup_all == pytest.approx(0.4)
     assert figures.mean_speedup_correct == pytest.approx(0.8)
     assert figures.per_task[1].best_step == 1 + 1
+
+
+@pytest.mark.parametrize("passing", [False, True])
+def test_without_a_gpu_failures_give_no_zeros(tmp_path, write_task, metrics, passing):
+    """Neither if nothing is correct, nor in the clean figures if all that is correct is suspect."""
+    suspect = Found("interpreted", {"no_own_kernel": "suspect"})
+    write_task(tmp_path, "1_1", [WRONG, suspect if passing else WRONG])
+    path = tmp_path / "1_1" / "step_1_metrics.json"
+    found = metrics(WRONG)
+    found["metadata"]["device"] = "cpu"
+    path.write_text(json.dumps(found))
+    figures = run_statistics(tmp_path)
+    for part in (figures, figures.clean):
+        assert (part.mean_speedup_all, part.gm10_all, part.fast_1_2) == (None, None, None)
+    assert {row.clean for row in figures.score_sheet if row.name != "accuracy"} == {None}
+    assert compare({"a": [tmp_path], "b": [tmp_path]})[1].ratio is None
 
 
 def test_all_failed_tasks_give_means_of_failures(tmp_path, write_task):

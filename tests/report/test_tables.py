@@ -75,6 +75,18 @@ def test_markdown_escapes_what_would_break_a_row(run):
     assert len(render([figures], TableFormat.MD).split("\n\n")) == 3
 
 
+def test_markdown_of_runs_has_a_column_a_run(run):
+    figures = run_statistics(run)
+    lines = render([figures, figures.model_copy(update={"run": "other"})], TableFormat.MD).splitlines()
+    assert lines[:3] == [f"| figure | {run} | other |", "| --- | --- | --- |", "| tasks | 5 | 5 |"]
+
+
+def test_markdown_keeps_the_indent_of_parts(flagged_run):
+    assert "| \N{NO-BREAK SPACE}\N{NO-BREAK SPACE}decoy_kernel | 2 |  |" in render(
+        [run_statistics(flagged_run)], TableFormat.MD
+    )
+
+
 @pytest.mark.parametrize("table_format", [TableFormat.TABLE, TableFormat.MD])
 def test_run_table_shows_flags_and_clean_figures(flagged_run, table_format):
     text = render([run_statistics(flagged_run)], table_format).replace("|", " ")

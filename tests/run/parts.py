@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.agent.agent import Agent
+from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
@@ -72,6 +73,7 @@ def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, 
         records=TaskRecords(folder, agent_type),
         budget=Budget(RunConfig(), MeteredClient(StubModel())),
         steering=Steering(folder),
+        conditions=Conditions(hardware="", dtype="fp32", direction="forward"),
         seed=3,
         total_steps=total_steps,
         parallel_steps=parts.get("parallel_steps", 1),

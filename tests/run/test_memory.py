@@ -21,8 +21,8 @@ from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork
 from adaexplore.run.session import open_session
 from adaexplore.settings.config import RunConfig
+from skill_memory.failures.sources import from_task
 from skill_memory.rule import Rule, Verified
-from skill_memory.sources import from_task
 from skill_memory.store import make_memory, read_rules, write_rules
 from tests.stub_model import StubModel
 

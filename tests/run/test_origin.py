@@ -25,6 +25,7 @@ STEPS = 8
 
 def settings(**more: object) -> list[str]:
     chosen = {
+        "preset": "paper",
         "dummy": "true",
         "server_type": "offline",
         "problem_root": str(ROOT / "datasets/quickstart"),

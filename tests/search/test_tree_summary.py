@@ -20,6 +20,13 @@ def test_a_tree_reads_as_indented_lines(grow):
     ]
 
 
+def test_a_failed_edit_is_marked_in_the_tree(grow):
+    tree = grow((0, "large", 2.0), (1, "small", 2.0))
+    lines = describe_tree(tree, SearchKnobs(), {2: "edit failed (unchanged)"}).splitlines()
+    assert lines[2].endswith(", context=[], result=edit failed (unchanged)")
+    assert "result" not in lines[0] + lines[1]
+
+
 def test_a_tree_in_numbers(grow):
     tree = grow((0, "large", 2.0), (1, "small", "wrong"), (0, "large", "broken"))
     statistics = measure_tree(tree)

@@ -296,11 +296,24 @@ RELEASED_EVERYWHERE = {
 }
 
 
+RELEASED_NAMES = {
+    "KB-l2": "config_KB-l2_AdaExplore_50.yaml",
+    "KB-l3": "config_KB-l3_AdaExplore_50.yaml",
+    "SYN-v1": "config_SYN-v1_none_MCTS.yaml",
+}
+
+
 @pytest.mark.parametrize("name", RELEASED)
 def test_released_configuration_means_what_it_meant(name: str) -> None:
-    config = load_config(ROOT / "config" / name / "mcts.yaml")
+    config = load_config(ROOT / "config" / name / RELEASED_NAMES[name])
     expected = {**RELEASED_EVERYWHERE, **RELEASED[name]}
     assert {key: getattr(config, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", RELEASED)
+def test_shorter_name_is_the_same_configuration(name: str) -> None:
+    folder = ROOT / "config" / name
+    assert load_config(folder / "mcts.yaml") == load_config(folder / RELEASED_NAMES[name])
 
 
 def test_quickstart_needs_no_gpu_key_or_judge() -> None:

@@ -56,10 +56,28 @@ def test_default_name_tells_runs_apart(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     for number in ("", "_2", "_3"):
         folder = run_directory(RunConfig(), NOON)
-        assert folder == Path(f"outputs/MCTS_v1_200_KB_25_20260304-120005{number}")
+        assert folder == Path(f"outputs/MCTS_v1_200_KB_level1-1_25_20260304-120005{number}")
         folder.mkdir(parents=True)
     named = RunConfig(agent_type="PS", general_memory_path=None, total_steps=3, suffix="try")
-    assert run_directory(named, NOON) == Path("outputs/PS_no-memory_KB_3_20260304-120005_try")
+    assert run_directory(named, NOON) == Path("outputs/PS_no-memory_KB_level1-1_3_20260304-120005_try")
+
+
+@pytest.mark.parametrize(
+    ("settings", "part"),
+    [
+        ({"task": "models/my soft.max.py"}, "v1_200_my-soft-max_25"),
+        ({"task": ["a.py", "b", "c.py"]}, "v1_200_a-and-2-more_25"),
+        ({"test_list_path": "lists/short.txt", "problem_root": "mine"}, "v1_200_KB_short_25"),
+        ({"problem_root": "sets/mine"}, "v1_200_KB_mine_25"),
+        ({"problem_root": "mine", "level": 3, "problem_id": 7}, "v1_200_KB_level3-7_25"),
+        ({"problem_root": "mine", "level": 3, "problem_id": None}, "v1_200_KB_level3_25"),
+    ],
+)
+def test_default_name_holds_the_tasks(
+    settings: dict[str, object], part: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert part in run_directory(RunConfig.model_validate(settings), NOON).name
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x", "~nobody-of-that-name"])

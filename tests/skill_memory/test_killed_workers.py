@@ -31,7 +31,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply
 from pathlib import Path
-from skill_memory.failure import Failure, TaskFailures
+from skill_memory.failures.failure import Failure, TaskFailures
 from skill_memory.update import MemoryUpdater
 import itertools, re, time
 

@@ -25,7 +25,7 @@ from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
 from adaexplore.tasks.sources import load_tasks
 from skill_memory.build import build
-from skill_memory.sources import from_run
+from skill_memory.failures.sources import from_run
 from skill_memory.store import injected, read_rules
 from tests.run.parts import StubJudge
 

@@ -6,16 +6,20 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.errors import JudgeError, JudgeUnavailableError
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
-from skill_memory.compiling import verdict_of
-from skill_memory.failure import Failure, TaskFailures
-from skill_memory.proofs import prove
+from skill_memory.failures.failure import Failure, TaskFailures
+from skill_memory.failures.sources import Collected
+from skill_memory.proof.compiler import Compiler
+from skill_memory.proof.compiling import verdict_of
+from skill_memory.proof.proofs import prove
+from skill_memory.proof.shrink import nearest_working, shrink
+from skill_memory.proof.verify import check, verify_file
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.shrink import nearest_working, shrink
 from skill_memory.sidecar import Pending, Sidecar, digest, write_sidecar
-from skill_memory.sources import Collected
 from skill_memory.store import format_rules, injected, read_rules, write_rules
-from skill_memory.verify import check, verify_file
 
 CANDIDATE = '''
 import torch
@@ -54,7 +58,7 @@ class Fake:
     def facts(self) -> None:
         """No judge's names."""
 
-    def __call__(self, reference: str, source: str) -> CompileReport | None:
+    def __call__(self, reference: str, source: str) -> CompileReport:
         try:
             ast.parse(source)
         except SyntaxError as error:
@@ -69,8 +73,7 @@ class Fake:
 
 
 def fails(source: str) -> bool:
-    report = Fake()("", source)
-    return report is not None and report.status == "compile"
+    return Fake()("", source).status == "compile"
 
 
 def test_a_candidate_shrinks_to_the_failure() -> None:
@@ -96,7 +99,7 @@ def test_the_time_limit_leaves_the_best_so_far() -> None:
 
 def test_the_counterpart_is_one_small_change_away() -> None:
     source = "y = 1 + bad(x, 2) * 3\nz = 4\n\nclass ModelNew:\n    pass\n"
-    found = nearest_working(source, lambda text: bool((report := Fake()("", text)) and report.ok))
+    found = nearest_working(source, lambda text: Fake()("", text).ok)
     assert found is not None
     assert "bad(" not in found.source
     assert "* 3" in found.source
@@ -105,7 +108,6 @@ def test_the_counterpart_is_one_small_change_away() -> None:
 
 def collected() -> Collected:
     report = Fake()("", CANDIDATE)
-    assert report is not None
     failure = Failure(
         1, CANDIDATE, verdict_of(report, CANDIDATE), 1, report.line, reference="class Model: ..."
     )
@@ -172,6 +174,71 @@ def test_retired_rule_stays_stored_but_is_not_injected(tmp_path: Path) -> None:
     assert read_rules(path) == rules
 
 
+@pytest.mark.parametrize("status", ["not_checked", "timeout", "crash", "out_of_memory"])
+def test_undecided_rule_is_neither_proven_nor_retired(tmp_path: Path, status: str) -> None:
+    class Undecided(Fake):
+        def __call__(self, reference: str, source: str) -> CompileReport:
+            if "odd" in source:
+                return CompileReport(ok=status == "not_checked", status=status, message="needs values")
+            return super().__call__(reference, source)
+
+    path = tmp_path / "m.jsonl"
+    odd = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=f"odd = 1\n{GOOD}")
+    other = Rule("You cannot b", 8, signatures=(KEY,), reproducer=BAD, counterpart=GOOD)
+    write_rules(path, [odd, other])
+    found = verify_file(path, Undecided())  # type: ignore[arg-type]
+    assert [checked.holds for checked in found.per_rule] == [None, True]
+    assert found.per_rule[0].reason == "not decided: needs values"
+    assert [len(rule.verified) for rule in read_rules(path)] == [0, 1]
+
+
+def test_one_candidate_without_proof_leaves_the_others(tmp_path: Path) -> None:
+    """Its text cannot be parsed, or it cannot be compiled without values."""
+    path, (task,) = tmp_path / "m.jsonl", collected().tasks
+    verdict = Verdict(status=Status.SYNTAX, metadata={"runtime_error": "SyntaxError: invalid syntax"})
+    torn = replace(task.failures[0], source="y = (", verdict=verdict, line=1)
+    short = replace(task.failures[0], source=CANDIDATE.replace("helper", "h"))
+    assert torn.signature is not None
+    assert short.signature is not None
+
+    class Torn(Fake):
+        def __call__(self, reference: str, source: str) -> CompileReport:
+            if source == short.source:
+                return CompileReport(ok=True, status="not_checked", message="needs values")
+            if source == torn.source:
+                return CompileReport(ok=False, status="syntax", line=1, message="SyntaxError: invalid syntax")
+            return super().__call__(reference, source)
+
+    write_rules(
+        path,
+        [
+            Rule("You cannot tear.", 2, signatures=(torn.signature.key,)),
+            Rule("You cannot call bad.", 2, signatures=(short.signature.key,)),
+        ],
+    )
+    failures = Collected((TaskFailures("run/1", (torn, short, task.failures[0])),))
+    proofs = prove(path, failures, Torn(), 60.0)
+    assert (proofs.rules, proofs.reproducers, proofs.counterparts) == (2, 1, 1)
+
+
+class Failing:
+    """A judge that fails on some candidate, or altogether."""
+
+    def __init__(self, error: JudgeError) -> None:
+        self.error = error
+
+    def compile(self, task: Task, source: str) -> CompileReport:
+        raise self.error
+
+
+def test_failed_compilation_is_undecided_unless_judge_is_lost() -> None:
+    failed = Compiler(Failing(JudgeError("died twice")), "3.7.1", "sm_90")  # type: ignore[arg-type]
+    assert (failed("", "").status, failed("", "").message) == ("not_checked", "died twice")
+    lost = Compiler(Failing(JudgeUnavailableError("gone")), "3.7.1", "sm_90")  # type: ignore[arg-type]
+    with pytest.raises(JudgeUnavailableError):
+        lost("", "")
+
+
 def test_old_lint_is_kept_until_rule_is_verified(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     rule = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=GOOD, lint="loop-type")
@@ -190,7 +257,7 @@ def test_a_counterpart_still_reaches_the_kernel_at_fault(tmp_path: Path) -> None
     class Calling(Fake):
         """Fails only while ``forward`` calls the kernel, as a launch that is left out hides the mistake."""
 
-        def __call__(self, reference: str, source: str) -> CompileReport | None:
+        def __call__(self, reference: str, source: str) -> CompileReport:
             reached = "return kernel(" in source or "class ModelNew" not in source
             return super().__call__(reference, source if reached else source.replace("bad(", "good("))
 

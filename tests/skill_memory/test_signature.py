@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
-from skill_memory.construct import construct_of, offending_line
-from skill_memory.signature import Signature, normalise, signature_of
+from skill_memory.failures.construct import construct_of, offending_line
+from skill_memory.failures.signature import Signature, normalise, signature_of
 
 COMPILE = """Traceback (most recent call last):
   File "/tmp/candidate_{n}.py", line {n}, in forward

@@ -8,7 +8,7 @@ import pytest
 
 from adaexplore.agent.checks import compiled, linted
 from adaexplore.core.draft import Draft
-from adaexplore.core.errors import RecordError
+from adaexplore.core.errors import JudgeUnavailableError, RecordError
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
@@ -17,9 +17,9 @@ from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.findings import finding
 from adaexplore.records.run_records import RunRecords
 from skill_memory.build import build, explained
-from skill_memory.compiling import located
-from skill_memory.failure import is_infrastructure
-from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.failures.failure import is_infrastructure
+from skill_memory.failures.sources import Collected, from_run, from_trees
+from skill_memory.proof.compiling import located
 from skill_memory.store import read_rules
 from tests.skill_memory.test_update import Model
 
@@ -110,7 +110,55 @@ def test_truncated_errors_are_recovered_by_compiling_again(folder: Path) -> None
     assert keys == ["compile | TypeError | 'dtype' object is not callable | call tl.<dtype>"] * 4 + [None]
     passes = CompileReport(ok=True, status="passed")
     assert located(from_trees(folder), lambda reference, source: passes) == from_trees(folder)
-    assert located(from_trees(folder), lambda reference, source: None) == from_trees(folder)
+
+
+NEEDS_VALUES = CompileReport(ok=True, status="not_checked", message="aten.index.Tensor needs values")
+UNDECIDED = [
+    NEEDS_VALUES,
+    CompileReport(ok=False, status="timeout", message="not done after 120 s during forward"),
+    CompileReport(ok=False, status="crash", message="the process ended by signal 11 during load"),
+    CompileReport(ok=False, status="out_of_memory", message="the process ended by signal 9 during load"),
+    CompileReport(ok=False, status="load", message="MemoryError: ", error_name="builtins.MemoryError"),
+]
+
+
+@pytest.mark.parametrize("report", UNDECIDED, ids=lambda report: report.status)
+def test_undecided_candidate_leaves_other_errors_recovered(
+    folder: Path, report: CompileReport, caplog: pytest.LogCaptureFixture
+) -> None:
+    tree = json.loads((folder / "tree.json").read_text())
+    tree["steps"][1]["code"] = CODE + "    ODD = 1\n"
+    (folder / "tree.json").write_text(json.dumps(tree))
+    message = f"at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n{DTYPE.partition(' ')[2]}"
+    complete = CompileReport(ok=False, status="compile", line=5, message=message)
+    before = from_trees(folder).tasks[0].failures
+    found = located(from_trees(folder), lambda _, source: report if "ODD" in source else complete)
+    after = found.tasks[0].failures
+    assert after[0] == before[0]
+    assert [failure.line for failure in after[1:4]] == [5, 5, 5]
+    assert "tree, step 1: its error stays truncated: " in caplog.text
+
+
+def test_recovered_errors_are_kept_if_the_judge_dies(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    answers = iter([CompileReport(ok=False, status="compile", line=5, message="TypeError: no")])
+
+    def compile_(reference: str, source: str) -> CompileReport:
+        for answer in answers:
+            return answer
+        raise JudgeUnavailableError("no judge answers")
+
+    (task,) = located(from_trees(folder), compile_).tasks
+    assert [failure.line for failure in task.failures] == [5, None, None, None, None]
+    assert caplog.text.count("no judge answers") == 1
+
+
+def test_half_of_a_surrogate_pair_is_escaped(folder: Path) -> None:
+    tree = json.loads((folder / "tree.json").read_text())
+    tree["steps"][1]["code"] = CODE + "# \ud800"
+    (folder / "tree.json").write_text(json.dumps(tree))
+    (task,) = from_trees(folder).tasks
+    assert task.failures[0].source == CODE + "# \\ud800"
+    assert json.dumps(task.failures[0].source, ensure_ascii=False).encode()
 
 
 def test_building_a_memory_again_changes_nothing(folder: Path) -> None:

@@ -15,7 +15,7 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
 from skill_memory.distil import UnusableReply, rule_in
-from skill_memory.failure import Failure, TaskFailures
+from skill_memory.failures.failure import Failure, TaskFailures
 from skill_memory.merge import nearest
 from skill_memory.rule import Rule
 from skill_memory.sidecar import locked, sidecar_path

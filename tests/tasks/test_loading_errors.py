@@ -27,7 +27,7 @@ FILES = {
     "latin-1": (GOOD.encode() + b"# caf\xe9\n", 4, "is not UTF-8 text"),
     "utf-16": (GOOD.encode("utf-16"), 1, "save it as UTF-8"),
     "a kernel": (GOOD.replace("Model", "ModelNew").encode(), 1, "(did you mean ModelNew of this line?)"),
-    "no model": (GOOD.replace("Model", "Other").encode(), 1, "does not define Model; a problem defines"),
+    "no model": (GOOD.replace("Model", "Other").encode(), 1, "add the line 'Model = Other'"),
     "no inputs": (GOOD.replace("get_inputs", "inputs").encode(), 2, "define get_inputs (did you mean"),
     "no init inputs": (GOOD.replace("get_init_inputs", "more").encode(), 1, "define get_init_inputs;"),
     "inputs with arguments": (GOOD.replace("get_inputs()", "get_inputs(n)").encode(), 2, "without arguments"),
@@ -99,7 +99,7 @@ def test_bad_problem_file_is_one_line(
     ("place", "text"),
     [
         ("none.py", "no problem file none.py; check the path"),
-        ("folder.py", "cannot read problem file folder.py: Is a directory; name a file that you may read"),
+        ("folder.py", "no problems in the folder folder.py; a problem file defines Model and get_inputs"),
         ("loop.py", "cannot read problem file loop.py: Too many levels of symbolic links"),
         ("pipe/x.py", "cannot read problem file pipe/x.py: Not a directory"),
     ],

@@ -17,6 +17,8 @@ GOOD = "class Model: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n"
         GOOD.replace("class Model: ...", "from somewhere import Net as Model"),
         "if True:\n" + "".join(f"    {line}\n" for line in GOOD.splitlines()),
         "try:\n    import x\nexcept ImportError:\n    x = None\n" + GOOD,
+        "def Model(x): ...\ndef get_inputs(): ...\n",
+        "def double(x): ...\nModel = double\ndef get_inputs(): ...\n",
         GOOD + 'pattern = "\\d"\n',
     ],
 )
@@ -27,6 +29,18 @@ def test_problem_module_passes(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
+        (
+            GOOD.replace("class Model", "class Shiny"),
+            "line 1: does not define Model; add the line 'Model = Shiny'",
+        ),
+        (
+            "def _helper(): ...\ndef shiny(x): ...\n" + GOOD.replace("class Model: ...\n", ""),
+            "line 2: does not define Model; add the line 'Model = shiny'",
+        ),
+        (
+            "class Shiny: ...\nModel = Shiny\ndef get_inputs(): ...\n",
+            "line 1: does not define get_init_inputs",
+        ),
         ("x = 1", "line 1: does not define Model, get_inputs, get_init_inputs"),
         (GOOD.replace("class Model", "class Net"), "does not define Model;"),
         (

@@ -9,7 +9,7 @@ import pytest
 from adaexplore.core.errors import TaskError
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment
-from adaexplore.settings.load import load_config
+from adaexplore.settings.load import load_config, resolved_yaml
 from adaexplore.tasks.sources import load_tasks, task_from_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,3 +194,60 @@ def test_workloads_replace_inputs(tmp_path: Path) -> None:
     path = tmp_path / "several.py"
     path.write_text(WORKLOADS)
     assert task_from_file(path, "fp32").reference == WORKLOADS
+
+
+def test_root_without_list_runs_all_its_problems(bench: Path, tmp_path: Path) -> None:
+    assert keys(kb(bench)) == ["1_1", "1_2", "1_10", "2_5"]
+    assert keys(kb(bench, level=1, problem_id=None)) == ["1_1", "1_2", "1_10"]
+    assert keys(kb(bench, level=1)) == ["1_1"]
+    assert keys(kb(bench, "2 5\n")) == ["2_5"]
+    numbered = tmp_path / "numbered"
+    numbered.mkdir()
+    for number in (2, 11):
+        (numbered / f"{number}.py").write_text(MODULE)
+    values = {"test_source": "SYN", "problem_root": str(numbered)}
+    assert keys(RunConfig.model_validate(values)) == ["1_2", "1_11"]
+
+
+def test_recorded_choice_of_all_reads_back(bench: Path, tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(resolved_yaml(kb(bench)))
+    assert load_config(path) == kb(bench)
+    with pytest.raises(ValueError, match="set problem_id to null too"):
+        kb(bench, level=None)
+
+
+def named(*paths: Path) -> RunConfig:
+    return RunConfig.model_validate({"task": [str(path) for path in paths]})
+
+
+def test_named_files_and_folders_all_run(bench: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "soft.py").write_text(MODULE)
+    (folder / "soft.hidden.py").write_text("def get_workloads(): return []\n")
+    (folder / "kernel.py").write_text("class ModelNew: ...\ndef get_inputs(): ...\n")
+    (folder / "helper.py").write_text("x = 1\n")
+    (folder / "add.py").write_text("def Model(x): ...\ndef get_inputs(): ...\n")
+    one = bench / "level1/2_mul.py"
+    assert keys(named(one, folder)) == ["0_2_mul", "0_add", "0_soft"]
+    assert keys(named(folder, folder / "soft.py")) == ["0_add", "0_soft"]
+    assert keys(named(bench)) == ["1_1", "1_2", "1_10", "2_5"]
+
+
+def test_unusable_files_of_a_folder_are_named(tmp_path: Path) -> None:
+    assert "no problems in the folder" in refusal(named(tmp_path))
+    (tmp_path / "a.py").write_text("class Shiny: ...\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n")
+    (tmp_path / "b.py").write_text("x = (")
+    message = refusal(named(tmp_path, tmp_path / "none.py"))
+    assert "a.py: line 1: does not define Model; add the line 'Model = Shiny'" in message
+    assert "b.py: line 1: not valid Python" in message
+    assert "no problem file" in message
+
+
+def test_two_tasks_of_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "soft.py").write_text(MODULE)
+    message = refusal(named(tmp_path / "one", tmp_path / "two/soft.py"))
+    assert message.endswith("have the same name; rename one")

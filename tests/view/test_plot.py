@@ -12,7 +12,7 @@ pytest.importorskip("resvg_py")
 from adaexplore.cli.main import main
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import gm10_of
-from tests.view.runs import write_run
+from tests.view.runs import verdict, write_run, write_step
 
 
 def test_stats_writes_figures_as_svg_and_png(tmp_path, capsys):
@@ -37,6 +37,20 @@ def test_several_runs_share_one_figure(tmp_path):
     text = (tmp_path / "out" / "gm10_over_steps.svg").read_text()
     assert ">first<" in text
     assert ">second<" in text
+
+
+def test_figures_left_out_say_why(tmp_path, caplog):
+    run = tmp_path / "run"
+    write_step(run / "2_1", 1, {**verdict("passed", 1.0), "runtime": -1.0, "runtime_stats": {}})
+    assert main(["stats", str(run), "--plot", str(tmp_path / "out")]) == 0
+    assert "nothing was drawn: no correct kernel was timed" in caplog.text
+    assert "plots are in" not in caplog.text
+    caplog.clear()
+    write_step(run / "2_2", 1, verdict("passed", 2.0))
+    (run / "2_2" / "step_1_usage.json").unlink()
+    assert main(["stats", str(run), "--plot", str(tmp_path / "out")]) == 0
+    assert "no plot over dollars: a run does not say what its steps took" in caplog.text
+    assert "no plot of 2_1: it has no correct kernel that was timed" in caplog.text
 
 
 def test_untimed_tasks_stay_out_of_the_mean():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from adaexplore.core.plan import StepKind
-from skill_memory.failure import lineages
+from skill_memory.failures.failure import lineages
 from tool_scripts.search_bench.traces import RecordedStep, RecordedTree
 
 ADVANCE = 0.05

@@ -16,6 +16,8 @@ from adaexplore.core.text.arithmetic import evaluate
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.text.syntax import parse_expression
 
+_MAX_STORED_BYTES = 16 * 2**30
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -156,7 +158,9 @@ def _stored(name: str, tensor: Tensor, given: Input, shape: list[int], root: Pat
     path = root / (given.path or "")
     if not path.resolve().is_relative_to(root.resolve()):
         raise ValueError(f"the path {given.path!r} leads out of {root}")
-    content = input_bytes(path, "safetensors file", TaskError, "download the benchmark's data")
+    content = input_bytes(
+        path, "safetensors file", TaskError, "download the benchmark's data", _MAX_STORED_BYTES
+    )
     size = int.from_bytes(content[:8], "little")
     try:
         entry = parse_json(content[8 : 8 + size])[given.tensor_key]

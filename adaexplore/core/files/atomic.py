@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -13,6 +14,19 @@ from typing import Any
 from adaexplore.core.errors import StorageError, UsageError
 
 
+def cannot_write(path: Path, error: OSError, advice: str) -> StorageError:
+    """Return the error for a ``path`` that cannot be written; ``advice`` names another place for it."""
+    reason = error.strerror or error
+    file = next((each for each in path.parents if os.path.exists(each) and not os.path.isdir(each)), None)
+    if file is not None:
+        reason = f"{file} is a file, not a folder"
+    elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        advice = f"make the folder writable or {advice}"
+    elif error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        advice = f"free space or {advice}"
+    return StorageError(f"cannot write {path}: {reason}; {advice}")
+
+
 @contextlib.contextmanager
 def locked(path: Path, advice: str, busy: str | None = None) -> Iterator[None]:
     """Lock the file ``path`` against other threads and processes; create it and its folder if needed.
@@ -21,7 +35,7 @@ def locked(path: Path, advice: str, busy: str | None = None) -> Iterator[None]:
 
     Args:
         path: the lock file.
-        advice: what to do if it cannot be created, for the message.
+        advice: another place to name if it cannot be created, for the message.
         busy: the message if the lock is held; None waits for it.
 
     Raises:
@@ -32,7 +46,7 @@ def locked(path: Path, advice: str, busy: str | None = None) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("a")
     except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
+        raise cannot_write(path, error, advice) from error
     with handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,8 +78,7 @@ def write_text(path: Path, text: str) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
-        reason = error.strerror or error
-        raise StorageError(f"cannot write {path}: {reason}; free space or choose another place") from error
+        raise cannot_write(path, error, "choose another place") from error
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from adaexplore.core.errors import StorageError
-from adaexplore.core.files.inputs import first_fault
+from adaexplore.core.files.inputs import first_fault, regular_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class JsonLines:
             StorageError: the file cannot be read.
         """
         try:
-            text = self.path.read_bytes() if self.path.exists() else b""
+            text = regular_bytes(self.path) if self.path.exists() else b""
         except OSError as error:
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
         found = []

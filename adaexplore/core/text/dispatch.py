@@ -23,8 +23,13 @@ def shape_class(sizes: Iterable[int]) -> ShapeClass:
 
 
 def can_dispatch(source: str, tunables: tuple[Tunable, ...]) -> bool:
-    """Return whether values may change after the module is loaded: no kernel reads one as a global."""
+    """Return whether values may change after the module is loaded.
+
+    For this no kernel reads one as a global, and ``ModelNew`` is no plain function.
+    """
     names = "|".join(tunable.name for tunable in tunables)
+    if re.search(r"^def ModelNew\b", source, re.M):
+        return False
     return re.search(rf"^(?:{names})\b.*constexpr", source, re.M) is None
 
 
@@ -59,12 +64,13 @@ def with_dispatch(source: str, table: Mapping[ShapeClass, Values]) -> str:
         "",
         "",
         "def _by_shape(forward):",
-        "    def call(self, *inputs):",
+        "    def call(self, *inputs, **named):",
         f"        global {names}",
-        '        sizes = (size for each in inputs for size in getattr(each, "shape", ()))',
+        "        given = (*inputs, *named.values())",
+        '        sizes = (size for each in given for size in getattr(each, "shape", ()))',
         "        key = tuple(size.bit_length() for size in sizes)",
         f"        {names}{',' * (len(declared) == 1)} = _NUMBERS_BY_SHAPE.get(key, {row(declared)})",
-        "        return forward(self, *inputs)",
+        "        return forward(self, *inputs, **named)",
         "",
         "    return call",
         "",

@@ -10,9 +10,9 @@ import numpy
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.checks.facts.findings import Difference, Mismatch
 from online_judge.common.modules import bits, is_float8
 from online_judge.evaluator.correctness import patterns
-from online_judge.protocol.findings import Difference, Mismatch
 
 _CHUNK = 2**24
 _SAMPLE = 2**14

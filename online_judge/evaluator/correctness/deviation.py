@@ -6,8 +6,8 @@ import math
 
 import torch
 
+from online_judge.checks.facts.precision import NO_ERROR, SINGLE_ULP, Error
 from online_judge.common.modules import widened
-from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, Error
 
 _CHUNK = 2**22
 _FINITE_CHUNK = 2**23

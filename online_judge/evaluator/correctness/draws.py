@@ -8,6 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 
 import torch
 
+from online_judge.checks.correctness.stale_weights import StaleWeights
+from online_judge.checks.facts.endings import FarOff
 from online_judge.common import trees
 from online_judge.common.modules import widened
 from online_judge.evaluator.correctness import comparison, deviation, variants
@@ -15,8 +17,6 @@ from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.trials import Called, Trials, WrongValues
-from online_judge.protocol.endings import FarOff
-from online_judge.protocol.observations import StaleWeights
 
 # factors of weights and of inputs; without a loose tolerance only the first pair. Inputs only shrink: larger
 # ones, such as indices, may leave the domain

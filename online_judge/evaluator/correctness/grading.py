@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import torch
 
 from adaexplore.core.wire import Tier
+from online_judge.checks.facts.precision import Error, Graded, Limit, meets, worst
 from online_judge.common import trees
 from online_judge.evaluator.correctness import deviation, oracles, tiers
 from online_judge.evaluator.correctness.tiers import OracleKind
 from online_judge.evaluator.problem import Problem
-from online_judge.protocol.precision import Error, Graded, Limit, meets, worst
 
 _LOOSER: tuple[Tier, ...] = ("tf32", "half")
 _HARDLY = 4.0

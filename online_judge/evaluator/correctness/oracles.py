@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -43,10 +43,12 @@ def run(
     *,
     cuda: bool,
     direction: Direction = "forward",
+    names: Sequence[str] = (),
 ) -> trees.Tree | None:
     """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
-    None if it refuses that precision or memory does not suffice.
+    The last inputs are keyword arguments of these ``names``. None if it refuses that precision or memory
+    does not suffice.
     """
     dtype = _DTYPES[kind]
     if cuda and not _fits(model, inputs, dtype):
@@ -61,7 +63,7 @@ def run(
                 for value in copied(inputs)
             ]
             modules.seed_everything(seed)
-            tree = trees.take_apart(gradients.calling(wide, direction)(*given))
+            tree = trees.take_apart(gradients.calling(wide, direction, names)(*given))
             if cuda:
                 torch.cuda.synchronize()
     except _REFUSALS:

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import torch
 
+from online_judge.checks.correctness.equal_calls import EqualCallsDiffer
+from online_judge.checks.facts.endings import UnequalCalls, WrongAgain
+from online_judge.checks.facts.precision import Error, Limit
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.trials import Called, Trials, WrongValues
-from online_judge.protocol.endings import UnequalCalls, WrongAgain
-from online_judge.protocol.observations import EqualCallsDiffer
 from online_judge.protocol.orders import ForwardMode
-from online_judge.protocol.precision import Error, Limit
 
 REPEATS = 3
 """Equal calls after the first one."""

@@ -28,7 +28,7 @@ from typing import Literal
 
 from adaexplore.core.environment import PrecisionTest
 from adaexplore.core.wire import Tier
-from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, TIERS, Error, Limit, Limits
+from online_judge.checks.facts.precision import NO_ERROR, SINGLE_ULP, TIERS, Error, Limit, Limits
 
 OracleKind = Literal["fp64", "fp32"]
 

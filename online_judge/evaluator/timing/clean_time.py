@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from online_judge.checks.facts.findings import Stage
 from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.messages import BaselineTimed
 
@@ -33,7 +33,7 @@ class CleanTiming(ReferenceJob):
         with self._timing_memory(), ExitStack() as kept:
             with self._holding(exclusive=False):
                 self._clock("reference", Stage.TIMING.value)
-                call = self._problem.timed_call(self._request.baseline)
+                call = reference.call(self._request.baseline)
                 expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
                 setup = TimingSetup(reference, name, call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)

@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from types import ModuleType
 
-from online_judge.protocol.measurement import GpuState
+from online_judge.checks.timing.throttling import GpuState
 
 log = logging.getLogger(__name__)
 

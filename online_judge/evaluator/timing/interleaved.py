@@ -18,6 +18,11 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.checks.check import Observation
+from online_judge.checks.correctness.changed_inputs import InputsChanged
+from online_judge.checks.facts.findings import Difference, Stage
+from online_judge.checks.timing.side_stream import UnjoinedStream
+from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common import cuda_driver
 from online_judge.common.modules import zeroed
 from online_judge.common.timing import Block
@@ -27,8 +32,6 @@ from online_judge.evaluator.dialogue import BlockRefused, CandidateGone, Dialogu
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import BLOCK_MS, SLOW_MS, WARMUP_S, TimingSetup
-from online_judge.protocol import observations as noted
-from online_judge.protocol.findings import Difference, Stage
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
 
@@ -147,7 +150,7 @@ class Outcome:
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
-    observations: list[noted.Observation] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
     flushes: int = 0
@@ -332,7 +335,7 @@ class InterleavedTiming:
                 sampled = kept.call is None and size > _SAMPLED
                 found = comparison.difference(got, want, self._tolerance, unit=unit, sampled=sampled)
                 if found is not None and not _are_ties(found, want):
-                    wrong = noted.TimedOutputWrong(
+                    wrong = TimedOutputWrong(
                         round=part.round,
                         call=part.call,
                         wrong=found.wrong,
@@ -434,7 +437,7 @@ class InterleavedTiming:
         except BlockRefused as refused:
             self._dialogue.clock("reference", Stage.TIMING.value)
             if "unjoined" in str(refused).lower():
-                outcome.observations.append(noted.WithoutFigures(kind="unjoined_stream"))
+                outcome.observations.append(UnjoinedStream())
 
     def _round(
         self, outcome: Outcome, number: int, order: BlockOrder, ours: int, *, single: bool = False
@@ -468,7 +471,7 @@ class InterleavedTiming:
         self._dialogue.clock("reference", Stage.TIMING.value)
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         if not written and not setup.pool.is_unchanged(guarded):
-            outcome.observations.append(noted.InputsChanged(timed_call=guarded))
+            outcome.observations.append(InputsChanged(timed_call=guarded))
         marked = order.kind == "marked"
         try:
             passes = self._reference.direction != "forward"
@@ -492,7 +495,7 @@ class InterleavedTiming:
             if self._large:
                 self._compare(outcome, audit)
                 if [costs.checksum(output) for output in got_whole] != sums:
-                    outcome.observations.append(noted.TimedOutputLate(round=number, call=whole))
+                    outcome.observations.append(TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
 

@@ -9,6 +9,11 @@ from collections.abc import Sequence
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.checks.check import Observation
+from online_judge.checks.timing.baseline import BaselineMoved, BaselineUnconfirmed
+from online_judge.checks.timing.clocks import CallsDoneTogether, ClocksDisagree, UnevenCalls
+from online_judge.checks.timing.side_stream import DeviceWorksOn
+from online_judge.checks.timing.throttling import GpuState
 from online_judge.common import gpu_peaks
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.leases import Hold
@@ -16,8 +21,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Clocks
 from online_judge.evaluator.timing.interleaved import Outcome, Side
-from online_judge.protocol import observations as noted
-from online_judge.protocol.measurement import CleanMs, DeviceUse, GpuState, HostClock, Timing
+from online_judge.protocol.measurement import CleanMs, DeviceUse, HostClock, Timing
 
 DRIFT = 0.03
 DISTRUST = 0.15
@@ -59,7 +63,7 @@ def measured(
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     elif clean is None:
-        observations.append(noted.WithoutFigures(kind="baseline_unconfirmed"))
+        observations.append(BaselineUnconfirmed())
     ratio = baseline_ms / score_ms
     low, high = speedup.interval(reference.calls, candidate.calls, random.Random(0))
     scale = ratio / (reference.gpu_ms / candidate.gpu_ms)
@@ -135,7 +139,7 @@ def _score(
     clocks: Clocks,
     copy_ms: float,
     single_ms: float | None,
-    observations: list[noted.Observation],
+    observations: list[Observation],
 ) -> float:
     """Return a candidate's milliseconds: GPU time if the evaluator's clock confirms it, else wall time.
 
@@ -151,7 +155,7 @@ def _score(
     and a replay contradicts the mean, work was hidden.
     """
     if clocks.runs_on:
-        observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
+        observations.append(DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
     side = outcome.candidate
     graph_ms = min(side.graph, default=None)  # a disturbance only makes it longer
     wall_ms = side.e2e_ms - copy_ms
@@ -162,7 +166,7 @@ def _score(
         if graph_ms is not None and not clocks.disagree:
             wall_ms = min(wall_ms, graph_ms)
         counted_ms = max(side.mean_ms, wall_ms)
-        uneven = noted.UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms, counted_ms=counted_ms)
+        uneven = UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms, counted_ms=counted_ms)
         observations.append(uneven)
         if graph_ms is None or not clocks.disagree or clock_check.confirmed(side.mean_ms, graph_ms, copy_ms):
             return counted_ms
@@ -176,7 +180,7 @@ def _score(
         side.gpu_ms, graph_ms, copy_ms, clock_check.HOST_MS / side.graph_calls
     )
     observations.append(
-        noted.ClocksDisagree(
+        ClocksDisagree(
             gpu_ms=side.gpu_ms,
             wall_ms=side.e2e_ms,
             graph_ms=graph_ms,
@@ -189,19 +193,19 @@ def _score(
     return counted_ms
 
 
-def _by_single_calls(score_ms: float, single_ms: float, observations: list[noted.Observation]) -> float:
+def _by_single_calls(score_ms: float, single_ms: float, observations: list[Observation]) -> float:
     """Return the time of calls alone if it is much longer than within blocks of many.
 
     The first call of a block can do the work of all: if they are short, that takes little longer than one.
     """
     if single_ms <= clock_check.RATIO * score_ms:
         return score_ms
-    observations.append(noted.CallsDoneTogether(call_ms=score_ms, single_ms=single_ms))
+    observations.append(CallsDoneTogether(call_ms=score_ms, single_ms=single_ms))
     return single_ms
 
 
 def _baseline(
-    outcome: Outcome, clean_ms: float | None, observations: list[noted.Observation], *, stays_slow: bool
+    outcome: Outcome, clean_ms: float | None, observations: list[Observation], *, stays_slow: bool
 ) -> tuple[float, bool]:
     """Return the baseline's time, and whether it was slowed in nearly all rounds.
 
@@ -222,9 +226,7 @@ def _baseline(
         undisturbed_ms = _undisturbed(outcome.candidate, outcome.reference, without_ms)
         counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
         slowed = undisturbed_ms is None
-    observations.append(
-        noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
-    )
+    observations.append(BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts))
     return counts, slowed
 
 

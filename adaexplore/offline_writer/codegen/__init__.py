@@ -1,0 +1,1 @@
+"""Write Triton kernels and their launchers for the values of a graph."""

@@ -1,0 +1,1 @@
+"""Checks of what a candidate's text and process do."""

@@ -1,0 +1,1 @@
+"""Checks of outputs, and of what calls do to inputs and memory."""

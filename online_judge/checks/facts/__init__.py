@@ -1,0 +1,1 @@
+"""Facts that checks and evaluations find; imports no torch."""

@@ -1,0 +1,1 @@
+"""Checks of timed calls and their times."""

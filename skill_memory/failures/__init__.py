@@ -1,0 +1,1 @@
+"""Recorded failures: where they are read, and what kind each is."""

@@ -1,0 +1,1 @@
+"""Proof of rules: candidates that fail as a rule says, and neighbours that compile."""
