@@ -137,6 +137,9 @@ def _reasoning() -> Iterator[Form]:
     final = f"<|start|>assistant<|channel|>final <|constrain|>text<|message|>{ANSWER}<|return|>"
     channels = f"<|channel|>analysis<|message|>{PLAN}<|end|>{commentary}{final}"
     yield Form("several channels and an end token", "large", channels, FILE)
+    submit = "<|start|>assistant<|channel|>commentary to=functions.submit <|constrain|>json<|message|>"
+    called = f"<|channel|>analysis<|message|>{PLAN}<|end|>{submit}{json.dumps({'code': FILE})}<|call|>"
+    yield Form("tool call in a channel", "large", called, FILE)
     open_fence = f"<think>\nPerhaps\n```python\n{DRAFT}\nbut no.</think>\n{ANSWER}"
     yield Form("fence in reasoning without end", "large", open_fence, FILE)
     yield Form("lone mark after a fence without end", "large", open_fence.removeprefix("<think>"), FILE)
@@ -203,6 +206,8 @@ def _which_file() -> Iterator[Form]:
     remarked = FILE.replace("    inside =", "    # the rest of the tile is unchanged\n\n    inside =")
     remarked = remarked.replace("    tl.store", "    # ... and the same for the last block\n    tl.store")
     yield Form("honest remarks in the file", "large", fenced(remarked), FILE)
+    broken = FILE.replace("128),)", "128,)")
+    yield Form("file that does not parse", "large", fenced(broken), broken)
     alias = FILE.replace("ModelNew", "FastModel") + "\n\nModelNew = FastModel\n"
     yield Form("class under an alias", "large", fenced(alias), alias)
     derived = REFERENCE + alias.replace("FastModel(nn.Module)", "FastModel(Model)")
@@ -270,6 +275,7 @@ def _wrappers() -> Iterator[Form]:
     yield Form("tool call", "large", f"<tool_call>\n{calls}\n</tool_call>", FILE)
     quoted = json.dumps({"name": "submit", "arguments": json.dumps({"code": FILE})})
     yield Form("tool call with quoted arguments", "large", f"<tool_call>{quoted}</tool_call>", FILE)
+    yield Form("JSON list of lines", "large", json.dumps({"code": FILE.splitlines()}), FILE)
     raw = '{"code": "' + FILE.replace("\\", "\\\\").replace('"', '\\"') + '"}'
     yield Form("JSON with raw line ends", "large", raw, FILE)
     yield Form("no fence", "large", FILE, FILE)
@@ -318,6 +324,12 @@ def _small() -> Iterator[Form]:
         "    tl.store( y\n", f"{KERNEL.splitlines()[-1]}  # one\n"
     )
     yield Form("diff of two places, blank context lines", "small", fenced(f"@@\n{whole}", "diff"), EDITED)
+    yield Form("diff, then a list", "small", f"{DIFF}\n- Larger blocks.\n- Fewer programs.\n", EDITED)
+    unmarked = DIFF.replace("@@ -20,5 +20,5 @@\n", "")
+    yield Form("diff without hunk headers", "small", fenced(unmarked, "diff"), EDITED)
+    objects = json.dumps({"edits": [{"old_str": LAUNCH, "new_str": NEW_LAUNCH}]})
+    yield Form("edits as JSON", "small", fenced(objects + "\n", "json"), EDITED)
+    yield Form("edits in a JSON string", "small", json.dumps({"answer": EDIT}), EDITED)
     search = f"<<<<<<< SEARCH\n{LAUNCH}\n=======\n{NEW_LAUNCH}\n>>>>>>> REPLACE\n"
     yield Form("search and replace", "small", fenced(search), EDITED)
     yield Form("whole file", "small", ANSWER, FILE, rewritten=True)

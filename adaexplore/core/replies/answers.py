@@ -20,8 +20,8 @@ _MARK = re.compile(
     rf"|(?P<closing></{_TAGS}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKING)\|>)"
     r'|(?P<details><details[ \t][^<>\n]{0,80}type="reasoning"[^<>\n]{0,80}>)'
     r"|(?P<details_end></details>)"
-    rf"|(?P<channel><\|channel\|>[ \t]*(?:analysis|commentary){_HEADER})"
-    rf"|(?P<final><\|channel\|>[ \t]*final{_HEADER}|assistantfinal)"
+    rf"|(?P<channel><\|channel\|>[ \t]*(?:analysis|commentary(?! to=)){_HEADER})"
+    rf"|(?P<final><\|channel\|>[ \t]*(?:final|commentary to=){_HEADER}|assistantfinal)"
     r"|(?P<end><\|(?:im_end|eot_id|eom_id|endoftext|end_of_text|end|return|call|END_RESPONSE)\|>|</s>|<end_of_turn>"
     r"|<eos>|<｜end▁of▁sentence｜>)",
     re.IGNORECASE,

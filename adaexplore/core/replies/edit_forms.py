@@ -7,15 +7,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import count
+from typing import Any
 
+from adaexplore.core.replies.sources import json_values
 from adaexplore.core.text.edits import Edit, EditError, apply_edits, parse_edits
 
 _PLAIN_TAG = re.compile(r"<(/?)(old|new)_str>")
 _BETWEEN = re.compile(r"(</old_str(_\d{1,6}|)>)[^<>]{0,200}(<new_str\2>)")
 _TAGS = re.compile(r"<old_str(?:_\d{1,6})?>|</new_str(?:_\d{1,6})?>")
+_KEYS = (("old_str", "new_str"), ("old_string", "new_string"), ("old", "new"), ("search", "replace"))
+_JSON_KEY = re.compile(r'"(?:old\w{0,7}|search)":|<old_str|@@|SEARCH')
 _HEADER = ("--- ", "+++ ", "diff --git ", "index ", "new file mode ")
+_BULLET = re.compile(r"[-+] \S")
+_DIFF = re.compile(r"\b(?:diff|patch)\b", re.IGNORECASE)
 _SIDES = (" ", "+", "-", "\\")
-_SIMILAR = 0.6
+_SIMILAR = 0.8
 _COMPARED = 2000
 
 
@@ -34,8 +40,11 @@ class Edits:
 
 
 def edits_in(answer: str) -> Edits | None:
-    """Return the edits of ``answer``: tags, search-and-replace marks, or a unified diff; None without any."""
-    return _in_tags(answer) or _in_lines(answer)
+    """Return the edits of ``answer``; None without any.
+
+    They are in JSON, in tags, in search-and-replace marks, or in a unified diff.
+    """
+    return _in_json(answer) or _in_tags(answer) or _in_lines(answer)
 
 
 def apply_last(source: str, edits: Sequence[Edit]) -> str:
@@ -65,7 +74,7 @@ def _corrected(edits: Sequence[Edit]) -> Sequence[Edit] | None:
 
 
 def _alike(one: Edit, other: Edit) -> bool:
-    return SequenceMatcher(None, one.old[:_COMPARED], other.old[:_COMPARED]).ratio() >= _SIMILAR
+    return SequenceMatcher(None, one.old[:_COMPARED], other.old[:_COMPARED]).quick_ratio() >= _SIMILAR
 
 
 def _in_tags(answer: str) -> Edits | None:
@@ -115,6 +124,29 @@ def _in_lines(answer: str) -> Edits | None:
     return None
 
 
+def _in_json(answer: str) -> Edits | None:
+    """Read objects with an old and a new text, or edits in a string of a JSON value."""
+    found: list[Edit] = []
+    waiting = json_values(answer)[::-1] if _JSON_KEY.search(answer) else []
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict) and (pair := _old_and_new(value)):
+            found.append(Edit(len(found) + 1, pair[0].strip("\n"), pair[1].strip("\n")))
+        elif isinstance(value, dict | list):
+            waiting += reversed([*value.values()] if isinstance(value, dict) else value)
+        elif isinstance(value, str) and (inner := _in_tags(value) or _in_lines(value)):
+            found += inner.edits
+    return Edits(tuple(found), 0, len(answer)) if found else None
+
+
+def _old_and_new(value: dict[str, Any]) -> tuple[str, str] | None:
+    for old, new in _KEYS:
+        match value.get(old), value.get(new):
+            case str(before), str(after):
+                return before, after
+    return None
+
+
 _Found = tuple[list[str], list[str], int, int]
 
 
@@ -146,12 +178,12 @@ def _hunks(lines: Sequence[str]) -> Iterator[_Found]:
     for number, line in enumerate([*lines, "@@"]):
         fence = line.startswith(("```", "~~~"))
         fenced ^= fence
-        prose = not fenced and line[:1] not in ("", *_SIDES)
+        prose = not fenced and (line[:1] not in ("", *_SIDES) or _BULLET.match(line) is not None)
         if start is not None and (fence or prose or line.startswith(("@@", *_HEADER))):
             if old != new:
                 yield old, new, start, number
             start = None
-        if line.startswith("@@"):
+        if line.startswith(("@@", "+++ ")) or (fence and fenced and _DIFF.search(line)):
             old, new, start = [], [], number
         elif start is not None and not line.startswith("\\"):
             text = line[1:] if line[:1] in _SIDES else line

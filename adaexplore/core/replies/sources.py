@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from adaexplore.core.replies.fences import Block, error_line, fenced_blocks, parses
@@ -24,8 +25,8 @@ _STATEMENT = re.compile(
     r"|[\w.\[\], ]{1,200}(?::[^=]{1,80})?[-+*/|&]?=[^=]|[\w.]{1,200}[(\[]|[)\]}]|r?\"{3}|r?'{3}"
 )
 _QUOTES = re.compile(r'"{3}|\'{3}')
-_JSON_START = re.compile(r"^[ \t]*(?=[{\[])", re.MULTILINE)
-_TRIED = 4
+_JSON_START = re.compile(r"^[ \t]*+(?=[{\[])", re.MULTILINE)
+_TRIED = 8
 _DEEPEST = 3
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -74,26 +75,34 @@ def _in_block(block: Block, name: str, depth: int) -> Iterator[Source]:
     inner = list(_from_json(text, name, depth)) if text.lstrip()[:1] in ("{", "[") else []
     if not inner and name in text and not parses(text):
         fenced = "```" in text or "~~~" in text
-        inner = list(_sources(text, name, depth + 1) if fenced else _bare(text, name, depth))
+        inner = list(_sources(text, name, depth + 1) if fenced else _bare(text, name, depth, trims=False))
     yield from inner or [Source(_added_file(text) or text, 0)]
 
 
 def _from_json(text: str, name: str, depth: int) -> Iterator[Source]:
     """Yield the sources in strings of the JSON values that begin a line of ``text``."""
-    end, tried = 0, 0
-    for place in _JSON_START.finditer(text) if name in text else ():
-        if place.end() < end:
-            continue
-        tried += 1
-        if tried > _TRIED:
-            return
-        try:
-            value, end = _DECODER.raw_decode(text, place.end())
-        except (ValueError, RecursionError):
-            continue
+    for value, end in _json_values(text) if name in text else ():
         for string in _strings(value):
             if "\n" in string or name in string:
                 yield from (Source(each.text, end) for each in _sources(string, name, depth + 1))
+
+
+def json_values(text: str) -> list[Any]:
+    """Return the JSON values that begin a line of ``text``; only the first few places are tried."""
+    return [value for value, _ in _json_values(text)]
+
+
+def _json_values(text: str) -> Iterator[tuple[Any, int]]:
+    """Yield the values and where they end."""
+    end = 0
+    starts = (place.end() for place in _JSON_START.finditer(text))
+    for start in islice(starts, _TRIED):
+        if start >= end:
+            try:
+                value, end = _DECODER.raw_decode(text, start)
+            except (ValueError, RecursionError):
+                continue
+            yield value, end
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -102,12 +111,17 @@ def _strings(value: Any) -> Iterator[str]:
         value = waiting.pop()
         if isinstance(value, str):
             yield value
+        elif isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+            yield "\n".join(value)
         elif isinstance(value, dict | list):
             waiting += reversed([*value.values()] if isinstance(value, dict) else value)
 
 
-def _bare(text: str, name: str, depth: int) -> Iterator[Source]:
-    """Yield the sources between fences: lines of code, as far as their first words say."""
+def _bare(text: str, name: str, depth: int, *, trims: bool = True) -> Iterator[Source]:
+    """Yield the sources between fences: lines of code, as far as their first words say.
+
+    With ``trims`` a run ends before its first error, which may be prose; one in a fence is the code's.
+    """
     if name not in text:
         return
     plain = _ELEMENT.sub("", text)
@@ -119,7 +133,7 @@ def _bare(text: str, name: str, depth: int) -> Iterator[Source]:
         plain = html.unescape(plain)
     for part in _code_lines(plain):
         if name in part:
-            yield Source(_added_file(part) or _trimmed(part), len(text))
+            yield Source(_added_file(part) or (_trimmed(part, name) if trims else part), len(text))
         elif part.strip():
             yield Source(part, len(text))
 
@@ -129,20 +143,23 @@ def _code_lines(text: str) -> Iterator[str]:
     run: list[str] = []
     in_string = False
     indented = False
+    blank = True
     for line in text.split("\n"):
         quotes = len(_QUOTES.findall(line))
         if in_string or not line.strip():
             run.append(line)
         elif line[0] in " \t":
-            if not any(map(str.strip, run)):
-                indented = True
+            indented = indented or blank
+            blank = False
             run.append(line)
         elif _STATEMENT.match(line) and not indented:
+            blank = False
             run.append(line)
         else:
             yield _run(run)
-            run, indented = [], False
+            run, indented, blank = [], False, True
             if _STATEMENT.match(line):
+                blank = False
                 run.append(line)
             else:
                 quotes = 0
@@ -150,8 +167,8 @@ def _code_lines(text: str) -> Iterator[str]:
     yield _run(run)
 
 
-def _trimmed(code: str) -> str:
-    """Return ``code`` without the statements from its first error on, if what is left parses."""
+def _trimmed(code: str, name: str) -> str:
+    """Return ``code`` up to its first error, if that part is Python and holds ``name``."""
     error = error_line(code)
     if error is None:
         return code
@@ -160,7 +177,7 @@ def _trimmed(code: str) -> str:
     while start > 0 and lines[start][:1] in ("", " ", "\t", "#", ")", "]", "}"):
         start -= 1
     before = "\n".join(lines[:start]) + "\n"
-    return before if parses(before) else code
+    return before if name in before and parses(before) else code
 
 
 def _run(lines: list[str]) -> str:
