@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 
 
 def flags_metadata(kernel: Sequence[Flag] = (), problem: Sequence[ProblemFlag] = ()) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from adaexplore.core.errors import JudgeError, TaskError, UsageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
-from adaexplore.core.flags import REJECT, SUSPECT
+from adaexplore.core.judging.flags import REJECT, SUSPECT
 from adaexplore.core.text.syntax import parse
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.figures import is_plausible

@@ -14,7 +14,7 @@ from adaexplore.cli.sass import sass
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
 from adaexplore.judge_client.access import judge_packages, open_judge

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.wire import Direction, DtypeName, TensorFacts, Tf32Policy, Tier
 
 FactName = Literal[

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adaexplore.core.flags import (
+from adaexplore.core.judging.flags import (
     BASELINE_UNCONFIRMED,
     DEGENERATE,
     REJECT,
@@ -19,10 +19,10 @@ from adaexplore.core.flags import (
     ProblemFlag,
     read_flags,
 )
+from adaexplore.core.judging.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
-from adaexplore.core.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 
 
 class Status(StrEnum):

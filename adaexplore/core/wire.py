@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 
 Backend = Literal["cuda", "triton"]
 DtypeName = Literal["fp32", "fp16", "bf16", "native"]

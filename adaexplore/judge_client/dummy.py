@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from adaexplore.core.environment import Environment, ReferenceFacts
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict

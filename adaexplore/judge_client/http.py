@@ -16,7 +16,7 @@ from adaexplore.core.errors import (
     ProblemError,
     RequestTooLargeError,
 )
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (

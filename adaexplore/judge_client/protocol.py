@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from adaexplore.core.environment import Environment, ReferenceFacts
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport

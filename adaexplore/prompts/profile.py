@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 
 PROFILE_LIMIT = 1500
 """Maximum bytes of a profile."""

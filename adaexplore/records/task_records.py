@@ -11,8 +11,8 @@ from pydantic import TypeAdapter
 
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.plan import Plan, StepKind
-from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport

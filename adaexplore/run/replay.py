@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from adaexplore.core.draft import request_name
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.errors import ConfigError, ProblemError, RecordError
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.usage import Usage

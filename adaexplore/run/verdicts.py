@@ -10,7 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from adaexplore.core.environment import ReferenceFacts
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.verdict import Verdict

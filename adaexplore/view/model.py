@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.draft import Exchange
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.plan import StepKind
-from adaexplore.core.profile import Profile
 from adaexplore.core.step import EDITS_FAILED
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict

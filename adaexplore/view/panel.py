@@ -10,7 +10,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from adaexplore.core.flags import REJECT, SUSPECT
+from adaexplore.core.judging.flags import REJECT, SUSPECT
 from adaexplore.core.text.differences import differences_between
 from adaexplore.report.verdict_page import verdict_page
 from adaexplore.view.model import Details

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from adaexplore.core.flags import DEGENERATE
+from adaexplore.core.judging.flags import DEGENERATE
 from online_judge.checks.check import Check, CheckFact, FlagKind, Found
 
 

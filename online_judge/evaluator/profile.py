@@ -6,7 +6,7 @@ import dataclasses
 
 import torch
 
-from adaexplore.core.profile import Bound, KernelProfile, Profile
+from adaexplore.core.judging.profile import Bound, KernelProfile, Profile
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.facts.endings import Passed
 from online_judge.checks.facts.findings import Stage

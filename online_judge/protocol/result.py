@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from online_judge.checks.facts.endings import Ending, Passed
 from online_judge.checks.facts.findings import Fact
 from online_judge.checks.facts.kernels import KernelShare, Launches

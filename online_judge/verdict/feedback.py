@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.checks.facts.findings import Difference, Failure, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 from online_judge.checks.check import CheckFact, Severity
 from online_judge.checks.facts.endings import Ending
 from online_judge.checks.problem import ProblemFacts

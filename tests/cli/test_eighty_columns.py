@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from adaexplore.cli.main import COMMANDS, main
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from tests.judge_server import PASSED, Answer, JudgeServer
 
 ROOT = Path(__file__).parents[2]

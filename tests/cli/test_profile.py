@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adaexplore.cli.main import main
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from online_judge.verdict.reports import asm_of
 from tests.judge_server import Answer, JudgeServer
 

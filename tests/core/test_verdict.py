@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 
 EVIDENCE = [

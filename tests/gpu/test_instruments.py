@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import torch
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
 from online_judge.candidate.launches import LaunchMeter

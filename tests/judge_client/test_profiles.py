@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 
 from adaexplore.core.errors import JudgeRequestError
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.dummy import DummyJudge

@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.text.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier

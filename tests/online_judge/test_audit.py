@@ -21,7 +21,7 @@ import torch
 import triton.testing
 from triton.runtime.jit import JITFunction
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags

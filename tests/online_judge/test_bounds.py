@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.checks.timing.bounds import CallWork
 from online_judge.common.gpu_peaks import Peak, peak
 from online_judge.verdict.flags import of_candidate

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage

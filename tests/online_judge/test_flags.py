@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 from online_judge.checks.check import Severity
 from online_judge.checks.reference import flag_table
 from online_judge.checks.registry import all_flags

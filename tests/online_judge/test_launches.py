@@ -15,7 +15,7 @@ import torch
 from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.profile import profile_share, summarise
 from online_judge.checks.behaviour.own_kernels import KernelUse

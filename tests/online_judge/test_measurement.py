@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.checks.check import Observation
 from online_judge.checks.facts.endings import Passed, ProcessEnd

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.common import cuda_driver, modules
 from online_judge.common.timing import Block, BlockRun, Stopwatch
 from online_judge.common.trees import take_apart

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from adaexplore.core.flags import Flag
+from adaexplore.core.judging.flags import Flag
 from online_judge.checks.behaviour.static_notes import SourceText
 from online_judge.checks.check import Severity
 from online_judge.verdict.flags import of_candidate

@@ -20,7 +20,7 @@ from adaexplore.core.environment import (
     TimingRules,
     TritonFacts,
 )
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.wire import TensorFacts, Tier
 from adaexplore.prompts.blocks import JudgeFacts

@@ -10,7 +10,7 @@ import pytest
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import ReferenceFacts, TierLimits
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.text.figures import first_difference
 from adaexplore.core.verdict import Status, Verdict

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.verdict import Status, Verdict

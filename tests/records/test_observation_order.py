@@ -10,7 +10,7 @@ import pytest
 
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
-from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport

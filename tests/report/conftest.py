@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 from tests.flags import flags_metadata
 
 INTERPRETED = "interpreted"

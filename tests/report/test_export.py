@@ -9,7 +9,7 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
-from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.judging.flags import Flag, ProblemFlag
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage

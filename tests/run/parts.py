@@ -9,7 +9,7 @@ from typing import Any
 from adaexplore.agent.agent import Agent
 from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import ProblemError
-from adaexplore.core.profile import Profile
+from adaexplore.core.judging.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
-from adaexplore.core.flags import SUSPECT, Flag
+from adaexplore.core.judging.flags import SUSPECT, Flag
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.access import JudgeAccess

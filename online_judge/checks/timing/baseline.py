@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from adaexplore.core.flags import BASELINE_UNCONFIRMED
+from adaexplore.core.judging.flags import BASELINE_UNCONFIRMED
 from online_judge.checks.check import Check, FlagKind, Found, Observation, Severity
 
 

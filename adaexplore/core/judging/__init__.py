@@ -1,0 +1,1 @@
+"""Parts of what a judge answers: flags, workloads, profiles, recorded times."""
