@@ -82,13 +82,13 @@ def test_every_package_of_the_judge_has_its_layer() -> None:
     }
 
 
-PACKAGES = ("adaexplore", "online_judge", "skill_memory", "synthesis")
+ROOTS = ("adaexplore", "online_judge", "skill_memory", "synthesis")
 COMMANDS = ROOT / "adaexplore/cli"  # one file per command
 
 
 @pytest.mark.parametrize(
     "folder",
-    sorted({path.parent for root in PACKAGES for path in ROOT.glob(f"{root}/**/*.py")} - {COMMANDS}),
+    sorted({path.parent for root in ROOTS for path in ROOT.glob(f"{root}/**/*.py")} - {COMMANDS}),
     ids=lambda folder: str(folder.relative_to(ROOT)),
 )
 def test_no_folder_has_over_15_modules(folder: Path) -> None:
