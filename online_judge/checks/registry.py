@@ -10,7 +10,6 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
-from online_judge import checks
 from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Observation
 
 _KIND = "kind"
@@ -19,7 +18,8 @@ _KIND = "kind"
 @cache
 def all_checks() -> tuple[Check[Any], ...]:
     """Return the ``CHECK`` of every module that has one, by the modules' names."""
-    names = sorted(found.name for found in pkgutil.walk_packages(checks.__path__, f"{checks.__name__}."))
+    package = importlib.import_module("online_judge.checks")
+    names = sorted(found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
     modules = map(importlib.import_module, names)
     return tuple(module.CHECK for module in modules if hasattr(module, "CHECK"))
 
