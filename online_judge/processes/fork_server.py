@@ -125,15 +125,18 @@ def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
     os._exit(0)
 
 
-def _import_everything() -> SoftwareFacts:
+def import_everything() -> SoftwareFacts:
     """Import what the children need before they are forked; return the facts for clients."""
+    from online_judge.checks.registry import all_checks
     from online_judge.evaluator import size_check
+    from online_judge.evaluator.timing.baselines.baseline import all_baselines
     from online_judge.processes import compile_process, environment
 
     for package in _PRELOADED:  # sandboxed processes do not see this repository's files
         path = [str(Path(__file__).resolve().parents[1] / package)]
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
+    all_checks(), all_baselines()  # and cannot list them
     compile_process.warm_up()
     if not has_driver():  # only needed without a GPU: with one, reference sizes are not checked
         size_check.warm_up()
@@ -149,7 +152,7 @@ def main(argv: list[str]) -> None:
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     gc.disable()  # imports make no garbage; collecting would take a quarter of their time
-    software = _import_everything()
+    software = import_everything()
     if building is not None:
         preload()
     helpers = WarmCache() if building is None else building.result()

@@ -116,3 +116,22 @@ def test_a_gpu_that_is_not_there_is_named(tmp_path: Path) -> None:
         ),
     ):
         pass
+
+
+LISTED_BEFORE_THE_SANDBOX = """
+import pkgutil
+from online_judge.processes.fork_server import import_everything
+from online_judge.checks.registry import all_checks
+from online_judge.evaluator.timing.baselines.baseline import all_baselines
+
+import_everything()
+pkgutil.iter_modules = pkgutil.walk_packages = lambda *_: ()  # as in a sandbox
+assert all_baselines().keys() == {"eager", "compile", "max-autotune"}
+assert len(all_checks()) > 10
+"""
+
+
+@pytest.mark.slow
+def test_forked_processes_know_all_files_of_extensions() -> None:
+    ended = subprocess.run([sys.executable, "-c", LISTED_BEFORE_THE_SANDBOX], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
