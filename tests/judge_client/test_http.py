@@ -225,6 +225,14 @@ def test_judge_without_required_gpu_fails_at_once(
         judge(server.url).identity()
 
 
+def test_judge_without_devices_passes_on_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"judge_device": "cuda", "reason": "the Ray cluster is not reachable"}
+    monkeypatch.setattr(judge_server, "HEALTH", {**judge_server.HEALTH, **told})
+    said = "has no device now: the Ray cluster is not reachable"
+    with JudgeServer() as server, pytest.raises(JudgeUnavailableError, match=said):
+        judge(server.url).identity()
+
+
 def test_identity_reads_health() -> None:
     with JudgeServer() as server:
         identity = judge(server.url).identity()

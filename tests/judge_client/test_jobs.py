@@ -225,3 +225,12 @@ def test_another_service_at_the_address_is_named(answer: Answer) -> None:
         pytest.raises(JudgeError, match="does not follow"),
     ):
         judge(server.url).evaluate(TASK, "x")
+
+
+def test_waiting_jobs_reason_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    waits = stands("queued", reason="the Ray cluster is not reachable")
+    with JudgeServer(jobs=Jobs([ticket()], [waits, waits, done()])) as server:
+        assert judge(server.url).evaluate(TASK, "x").correct
+    assert [record.message.partition(": ")[2] for record in caplog.records] == [
+        "the Ray cluster is not reachable"
+    ]

@@ -92,3 +92,12 @@ def test_only_cluster_gpus_count_as_cuda_devices(kind: devices.DeviceKind, count
     assert (machine.cuda_available, machine.device_count) == (kind == "cuda", count)
     machine.leave(devices.Device(0, kind, "", "x"))
     assert machine.device_count == 0
+
+
+def test_cluster_without_devices_says_why() -> None:
+    machine = devices.Machine(False, 0, (), "sm_90", elastic=True)
+    assert machine.absence.startswith("no worker of the Ray cluster is ready")
+    machine.unreachable = "the Ray cluster at a:1 is not reachable"
+    assert machine.absence == "the Ray cluster at a:1 is not reachable"
+    machine.join(devices.Device(0, "cuda", "", "x"))
+    assert machine.absence == ""
