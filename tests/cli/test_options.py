@@ -209,5 +209,6 @@ def test_run_of_another_preset_says_how_to_continue(
 def test_second_problem_of_one_command_is_refused(
     command: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*command, "--task", "a.py", "--task", "b.py"]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([*command, "--task", "a.py", "--task", "b.py"])
     assert "--task is given twice" in capsys.readouterr().err
