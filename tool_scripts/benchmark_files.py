@@ -15,8 +15,8 @@ from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.measured.workloads import WorkloadVerdict
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.workloads import WorkloadVerdict
 
 _FILE = "main.py"
 _STATUSES: Mapping[Status, str] = {

@@ -19,10 +19,10 @@ from adaexplore.core.flags import (
     ProblemFlag,
     read_flags,
 )
+from adaexplore.core.measured.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
-from adaexplore.core.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 
 
 class Status(StrEnum):

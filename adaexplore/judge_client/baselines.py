@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from adaexplore.core import recorded_times
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.flags import REJECT
+from adaexplore.core.measured import recorded_times
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import BaselineKind

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core import recorded_times
+from adaexplore.core.measured import recorded_times
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.measurement import CleanMs

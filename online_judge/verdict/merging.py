@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.flags import DEGENERATE, ProblemFlag
+from adaexplore.core.measured.workloads import HIDDEN, WorkloadVerdict
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Workload
-from adaexplore.core.workloads import HIDDEN, WorkloadVerdict
 from online_judge.checks.facts import precision
 from online_judge.checks.problem import TRIVIAL_WORKLOAD
 from online_judge.verdict import feedback, flags

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from adaexplore.core.measured.workloads import HIDDEN
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.workloads import HIDDEN
 from skill_memory.failures.construct import construct_of, offending_line
 
 _MATERIAL = frozenset(

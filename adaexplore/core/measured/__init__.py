@@ -1,0 +1,1 @@
+"""Figures that a judge measured: by workload, and times of references that are recorded."""
