@@ -25,9 +25,9 @@ def test_reference_runs_once_on_each_variant(monkeypatch: pytest.MonkeyPatch) ->
     calls: Counter[str] = Counter()
     outputs = Reference.outputs
 
-    def counted(self: Reference, inputs: list[Any], trial: str | int) -> trees.Tree:
+    def counted(self: Reference, inputs: list[Any], trial: str | int, **filled: bool) -> trees.Tree:
         calls[str(trial).rpartition(":")[2]] += 1
-        return outputs(self, inputs, trial)
+        return outputs(self, inputs, trial, **filled)
 
     monkeypatch.setattr(Reference, "outputs", counted)
     rehearsal.rehearse(SPEC)
