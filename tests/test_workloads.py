@@ -105,7 +105,7 @@ def test_replay_ends_in_the_same_bytes(whole: Path, tmp_path: Path) -> None:
 def test_example_of_the_page_runs_without_gpu(tmp_path: Path) -> None:
     page = (ROOT / "docs/workloads.md").read_text()
     (shell,) = re.findall(r"```bash\n(.*?)```", page, re.DOTALL)
-    shown, hidden = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    shown, hidden, *_ = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "softmax.py").write_text(shown)
     (tmp_path / "softmax.hidden.py").write_text(hidden)
     for line in shell.splitlines():

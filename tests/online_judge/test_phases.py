@@ -64,7 +64,7 @@ class Phased(Evaluation):
         self.events.append("tune")
         return False
 
-    def _checked(self, changed: bool) -> Any:
+    def _check(self, changed: bool) -> Any:
         self.events.append("check")
         if self.fails:
             raise CandidateFailed(OtherWeights())
@@ -87,14 +87,16 @@ def evaluation(monkeypatch: pytest.MonkeyPatch) -> Phased:
         torch.cuda, "get_device_properties", lambda index: SimpleNamespace(total_memory=TOTAL)
     )
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    events = Events()
     reference = SimpleNamespace(
-        cuda=True, tolerance=None, shapes_vary=False, is_compiled=lambda kind: kind == "eager"
+        cuda=True,
+        tolerance=None,
+        shapes_vary=False,
+        is_compiled=lambda kind: kind == "eager",
+        call=lambda kind: events.append(f"prepare {kind}"),
     )
     sizes = {"call_bytes": CALL, "kept_bytes": KEPT, "timed_bytes": CALL}
-    events = Events()
-    problem: Any = SimpleNamespace(
-        reference=reference, timed_call=lambda kind: events.append(f"prepare {kind}"), **sizes
-    )
+    problem: Any = SimpleNamespace(reference=reference, mask_unwritten=lambda: None, **sizes)
     job: Any = SimpleNamespace(
         request=EvaluationRequest(measure_performance=True, custom_model_src="x"),
         name="job",

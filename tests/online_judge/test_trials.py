@@ -10,6 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.verdict import Status
 from online_judge.evaluator import trials as trials_module
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
@@ -246,7 +247,7 @@ def test_construct_and_reweigh_accept_only_plain_true() -> None:
         weights = problem.reference.weights
         assert [one.reweigh(weights) for _ in claims] == [None, {}, {(2,): 2, (): 1}]
         assert [type(order) for order in candidate.asked] == [Construct] * 3 + [Reweigh] * 3
-        assert candidate.asked[0].init_inputs == [16]
+        assert candidate.asked[0].init_inputs == Arguments((16,))
 
 
 def test_unsendable_weights_are_the_problems_fault() -> None:
