@@ -23,8 +23,7 @@ class KernelUse(CheckFact):
 NO_OWN_KERNEL = FlagKind(
     "no_own_kernel",
     Severity.SUSPECT,
-    "the number of `@triton.jit` functions in the source, of which none is launched; the longest kernel of a "
-    "call",
+    "how many `@triton.jit` functions the source has; none is launched; the longest kernel of a call",
     "read the kernel: a library or PyTorch does the work",
 )
 DECOY_KERNEL = FlagKind(
