@@ -15,8 +15,9 @@ from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.judging.status import Status
 from adaexplore.core.judging.workloads import WorkloadVerdict
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 
 _FILE = "main.py"
 _STATUSES: Mapping[Status, str] = {

@@ -29,7 +29,8 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from online_judge.api.app import create_app
 from online_judge.api.connections import PunctualProtocol, allow_many_files
 from online_judge.api.judge import Judge

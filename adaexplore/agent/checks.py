@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from adaexplore.agent.attempt import Attempt
 from adaexplore.core.draft import DraftOutcome, RepairReason
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import finding

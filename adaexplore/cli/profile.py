@@ -15,8 +15,8 @@ from adaexplore.core.errors import UsageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.judging.profile import KernelProfile, Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status
 from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text

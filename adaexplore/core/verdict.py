@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -19,37 +18,11 @@ from adaexplore.core.judging.flags import (
     ProblemFlag,
     read_flags,
 )
+from adaexplore.core.judging.status import Status
 from adaexplore.core.judging.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
-
-
-class Status(StrEnum):
-    """The outcome of an evaluation, decided by stage and exception type."""
-
-    PASSED = "passed"
-    SYNTAX = "syntax"
-    LOAD = "load"
-    CONSTRUCT = "construct"
-    COMPILE = "compile"
-    LAUNCH = "launch"
-    ILLEGAL_ACCESS = "illegal_access"
-    CRASH = "crash"
-    OUT_OF_MEMORY = "out_of_memory"
-    TIMEOUT = "timeout"
-    WRONG_SHAPE = "wrong_shape"
-    WRONG_DTYPE = "wrong_dtype"
-    WRONG_VALUE = "wrong_value"
-    NONFINITE = "nonfinite"
-    NONDETERMINISTIC = "nondeterministic"
-    INTEGRITY = "integrity"
-    NOT_CHECKED = "not_checked"
-
-    @property
-    def module_imported(self) -> bool:
-        """v1's ``compiled``: the candidate's module could be imported."""
-        return self not in (Status.SYNTAX, Status.LOAD)
 
 
 @dataclass(frozen=True, order=True)

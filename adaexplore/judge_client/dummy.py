@@ -6,9 +6,10 @@ import hashlib
 
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport, ProblemTraits
 from adaexplore.judge_client.protocol import JudgeIdentity, unchecked
 

@@ -17,8 +17,9 @@ from adaexplore.core.errors import (
     RequestTooLargeError,
 )
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     CompileReport,
     DtypeName,

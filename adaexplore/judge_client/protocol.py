@@ -8,8 +8,9 @@ from typing import Any, Protocol
 
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
 
 _QUALIFIERS = ("memory_of", "level", "evaluator")

@@ -12,7 +12,7 @@ from functools import cache
 
 from pydantic import BaseModel, ConfigDict
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Status
 from adaexplore.settings.yaml_text import read_bundled
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import Environment, FactName, TritonFacts
+from adaexplore.core.judging.status import Status
 from adaexplore.core.text.differences import differences_between
 from adaexplore.core.text.figures import without_figures
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Direction, DtypeName, Tf32Policy, Tier
 from adaexplore.prompts.render import render
 

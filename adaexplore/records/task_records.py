@@ -12,9 +12,10 @@ from pydantic import TypeAdapter
 from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.records import content, layout, metrics
 from adaexplore.records.run_lock import RunLock

@@ -8,9 +8,10 @@ from enum import StrEnum
 from typing import Any
 
 from adaexplore.core.draft import DraftOutcome, Exchange
+from adaexplore.core.judging.status import Status
 from adaexplore.core.step import StepRecord
 from adaexplore.core.text.identity import source_identity
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.records.run_records import RunRecords
 
 Row = dict[str, Any]

@@ -11,11 +11,12 @@ from typing import Any
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.judging.flags import DEGENERATE
+from adaexplore.core.judging.status import Status
 from adaexplore.core.judging.workloads import read_workloads
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
+from adaexplore.core.verdict import INTERPRETER, Interval, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings

@@ -10,7 +10,8 @@ from fastapi import APIRouter, HTTPException, Request
 
 from adaexplore.core.dialects.catalogue import source_of
 from adaexplore.core.errors import ProblemError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
     EvaluationResponse,

@@ -10,8 +10,8 @@ import torch
 from triton.compiler.errors import CompilationError
 from triton.runtime import errors as runtime_errors
 
-from adaexplore.core.verdict import Status
-from online_judge.checks.facts.findings import MAX_FRAMES, Failure, Frame, Stage
+from adaexplore.core.judging.status import Stage, Status
+from online_judge.checks.facts.findings import MAX_FRAMES, Failure, Frame
 from online_judge.common import cuda_driver
 from online_judge.common.trees import UnsupportedTree
 from online_judge.cpu import IllegalAccessError, NotCheckedError

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import torch
 
 from adaexplore.core.dialects import arguments
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from online_judge.candidate import classification
 from online_judge.candidate.loading import MODULE
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import gradients, modules
 from online_judge.common.timing import Stopwatch
 from online_judge.protocol.orders import Entered, Equip, Rated

@@ -16,6 +16,7 @@ import torch
 from triton.runtime import driver
 
 from adaexplore.core.dialects import arguments
+from adaexplore.core.judging.status import Stage
 from online_judge.candidate import classification, profile
 from online_judge.candidate.autotuning import quick_autotuning
 from online_judge.candidate.background import Background
@@ -25,7 +26,7 @@ from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import gradients, modules, timing, trees
 from online_judge.common.cores import run_on, time_on
 from online_judge.cpu import simulated_cuda

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 
 # cuDNN and cuBLAS raise the others also if they cannot allocate a workspace or a handle
 _WORDS: Final = (

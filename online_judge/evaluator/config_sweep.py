@@ -15,11 +15,10 @@ from contextlib import contextmanager
 
 import torch
 
+from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.text.dispatch import shape_class
 from adaexplore.core.text.tunables import Tunable, combination, read_tunables, with_values
-from adaexplore.core.verdict import Status
 from online_judge.checks.facts.endings import Raised
-from online_judge.checks.facts.findings import Stage
 from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob

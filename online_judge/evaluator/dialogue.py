@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
+from adaexplore.core.judging.status import Stage
 from online_judge.checks.facts.endings import Ending, Raised, WrongForm
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import modules
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import torch
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import Tier
 from online_judge.checks.behaviour.process_changes import ProcessChanges
 from online_judge.checks.check import Observation
@@ -18,7 +19,6 @@ from online_judge.checks.correctness.output_memory import OutputAliasesInput, Ou
 from online_judge.checks.correctness.stale_weights import LoadedWeightsUnused
 from online_judge.checks.facts import precision
 from online_judge.checks.facts.endings import BelowTier, Ending, Passed
-from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.kernels import KernelShare, Launches
 from online_judge.checks.facts.precision import Graded
 from online_judge.checks.problem import ProblemFacts

@@ -9,9 +9,9 @@ from functools import partial
 
 import torch
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.checks.facts.findings import Stage
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases

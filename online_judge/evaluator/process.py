@@ -26,10 +26,10 @@ from typing import NoReturn
 
 import torch
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
 from online_judge.checks.facts.endings import Ending, Raised
-from online_judge.checks.facts.findings import Stage
 from online_judge.common import cuda_driver, memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch

@@ -7,9 +7,9 @@ import dataclasses
 import torch
 
 from adaexplore.core.judging.profile import Bound, KernelProfile, Profile
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.facts.endings import Passed
-from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
 from online_judge.common import gpu_peaks
 from online_judge.common.gpu_peaks import Peak

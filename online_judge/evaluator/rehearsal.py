@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.checks.facts.findings import Stage
 from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue

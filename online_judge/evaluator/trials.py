@@ -11,8 +11,8 @@ from typing import Literal
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.judging.status import Stage
 from online_judge.checks.facts.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
-from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.kernels import KernelShare, Launches
 from online_judge.checks.facts.precision import Graded
 from online_judge.common import cuda_driver, printable, trees

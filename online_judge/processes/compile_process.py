@@ -21,11 +21,12 @@ from typing import Any, NoReturn
 import torch
 
 from adaexplore.core.dialects import arguments
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import classification
 from online_judge.candidate.loading import load_class
 from online_judge.candidate.process import flush_output
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import gradients, modules
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.compile_gate import CompileGate

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import (
     MAX_WORKLOADS,
     EvaluationRequest,
@@ -21,7 +22,7 @@ from adaexplore.core.wire import (
     TensorFacts,
     Workload,
 )
-from online_judge.checks.facts.findings import Fact, Stage
+from online_judge.checks.facts.findings import Fact
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.measurement import CleanMs
 from online_judge.protocol.result import EvaluationResult, ProfileResult

@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.text.tunables import TUNABLES
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.common import printable
 from online_judge.queue.metrics import Metrics

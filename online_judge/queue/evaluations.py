@@ -7,7 +7,8 @@ import time
 from dataclasses import dataclass
 
 from adaexplore.core.errors import ProblemError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProblemReport, ProblemRequest, fits
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled

@@ -13,9 +13,9 @@ from ray.exceptions import ActorDiedError, ActorUnavailableError, RayError, RayT
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.checks.facts.findings import Stage
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.scale import canary
 from online_judge.scale.actor import Actor, Description, Outcome, Vitals

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import CompileReport, EvaluationRequest
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from adaexplore.core.errors import JudgeError, ProblemError
-from online_judge.checks.facts.findings import Stage
+from adaexplore.core.judging.status import Stage
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import FEW, Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
@@ -25,7 +26,6 @@ from adaexplore.core.wire import (
     Workload,
 )
 from online_judge.checks.facts.endings import ProcessEnd
-from online_judge.checks.facts.findings import Stage
 from online_judge.common import memory_errors
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory

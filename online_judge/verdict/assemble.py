@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adaexplore.core.verdict import INTERPRETER, Status, Verdict
+from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import INTERPRETER, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.behaviour.own_kernels import KernelUse
 from online_judge.checks.behaviour.process_changes import LeftRunning
 from online_judge.checks.behaviour.static_notes import SourceText
 from online_judge.checks.check import CheckFact, Severity
 from online_judge.checks.facts.endings import Passed, ProcessEnd
-from online_judge.checks.facts.findings import Stage
 from online_judge.checks.facts.precision import least_precise
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.timing.bounds import CallWork

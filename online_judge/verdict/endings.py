@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from online_judge.checks.facts import endings
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.verdict import feedback
 
 PROTOCOL = 14

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from adaexplore.core.judging.flags import Flag
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.checks.facts.findings import Difference, Failure, Stage
+from online_judge.checks.facts.findings import Difference, Failure
 from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common.texts import clip, scrub
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.judging.flags import DEGENERATE, ProblemFlag
+from adaexplore.core.judging.status import Status
 from adaexplore.core.judging.workloads import HIDDEN, WorkloadVerdict
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Workload
 from online_judge.checks.facts import precision
 from online_judge.checks.problem import TRIVIAL_WORKLOAD

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, JobKind, ProfileReport
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import printable, texts
 from online_judge.protocol.result import ProfileResult
 from online_judge.verdict.endings import explain

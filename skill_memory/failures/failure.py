@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from skill_memory.failures.signature import Signature, error_text, is_environment, signature_of
 
 _NOT_FAILURES = frozenset(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.judging.workloads import HIDDEN
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from skill_memory.failures.construct import construct_of, offending_line
 
 _MATERIAL = frozenset(

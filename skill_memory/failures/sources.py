@@ -13,9 +13,10 @@ from typing import Any
 from adaexplore.core.draft import STOPPED, DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.files.inputs import regular_bytes
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from skill_memory.failures.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adaexplore.core.errors import JudgeUnavailableError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from skill_memory.failures.construct import offending_line
 from skill_memory.failures.failure import Failure, TaskFailures

@@ -9,12 +9,13 @@ import pytest
 
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, StepData

@@ -4,9 +4,10 @@ import pytest
 
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.text.identity import source_identity
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.llm.protocol import Finish
 from adaexplore.prompts.blocks import ShownKernel

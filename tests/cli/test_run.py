@@ -9,8 +9,9 @@ import pytest
 from adaexplore.cli import run
 from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.records.run_records import RunRecords
 from tests.judge_server import Answer, JudgeServer, failed

@@ -3,9 +3,10 @@
 import types
 from typing import Any
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.text.dispatch import can_dispatch, shape_class, with_dispatch, without_dispatch
 from adaexplore.core.text.tunables import read_tunables
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.preflight.lints import lint
 
 SOURCE = """BLOCK = 64

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 
 PASSED = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 2.0})
 WRONG = Verdict(status=Status.COMPILE)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from adaexplore.core.judging.flags import Flag, ProblemFlag
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 
 EVIDENCE = [
     {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls launch one"},

@@ -14,8 +14,8 @@ from adaexplore.core.errors import (
     JudgeUnavailableError,
     ProblemError,
 )
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.http import HttpJudge

@@ -8,12 +8,13 @@ import pytest
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.streams import stream
 from adaexplore.core.text.code_blocks import extract_code
 from adaexplore.core.text.edits import apply_edits, parse_edits
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.text.tunables import read_tunables, with_values
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import (
     Finish,
     ModelRequest,

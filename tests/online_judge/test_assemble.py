@@ -12,8 +12,9 @@ from pydantic import ValidationError
 
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.text.tunables import read_tunables
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier
 from online_judge.checks.behaviour.process_changes import ProcessChanges
 from online_judge.checks.check import Observation
@@ -36,7 +37,7 @@ from online_judge.checks.facts.endings import (
     WrongForm,
     WrongValue,
 )
-from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch
 from online_judge.checks.facts.kernels import KernelShare, KernelTime, Launches
 from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.checks.problem import ProblemFacts

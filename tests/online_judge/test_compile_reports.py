@@ -2,8 +2,8 @@
 
 import textwrap
 
-from adaexplore.core.verdict import Status
-from online_judge.checks.facts.findings import Failure, Frame, Stage
+from adaexplore.core.judging.status import Stage, Status
+from online_judge.checks.facts.findings import Failure, Frame
 from online_judge.verdict.reports import compilation_timed_out, compiled, compiler_gone
 
 SOURCE = textwrap.dedent(

@@ -11,10 +11,10 @@ from unittest.mock import Mock
 import pytest
 
 from adaexplore.core.errors import ProblemError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Workload
 from online_judge.checks.facts.endings import Passed, ProcessEnd
-from online_judge.checks.facts.findings import Stage
 from online_judge.checks.timing.timed_outputs import TimedOutputWrong
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.protocol.config_sweep import SweepTerms, Swept

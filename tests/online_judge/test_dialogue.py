@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaexplore.core.verdict import Status
-from online_judge.checks.facts.findings import Stage
+from adaexplore.core.judging.status import Stage, Status
 from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel

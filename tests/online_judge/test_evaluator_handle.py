@@ -13,8 +13,8 @@ from unittest.mock import Mock
 
 import pytest
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest
-from online_judge.checks.facts.findings import Stage
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from online_judge.checks.facts.endings import Raised
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import cuda_driver
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluator import process, rehearsal

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaexplore.core.judging.flags import Flag
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.checks.facts.findings import Difference, Failure, Frame, Mismatch
 from online_judge.checks.facts.precision import Error, Graded, Limit
 from online_judge.common import texts
 from online_judge.verdict import feedback

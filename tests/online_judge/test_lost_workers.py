@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import ConfigError, JudgeError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.queue.job import Job
 from online_judge.queue.scheduler import Scheduler

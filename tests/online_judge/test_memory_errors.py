@@ -2,8 +2,9 @@
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
-from online_judge.checks.facts.findings import Failure, Stage
+from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import Verdict
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import memory_errors
 from online_judge.verdict import feedback
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Workload
 from online_judge.verdict.merging import Judged, merged, says_more
 

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from adaexplore.core.judging.status import Stage
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
 from online_judge.checks.facts import kernels
 from online_judge.checks.facts.endings import Passed
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.measurement import CleanMs

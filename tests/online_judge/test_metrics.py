@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DeviceQueue, QueueStatus
 from online_judge.queue.metrics import Metrics
 

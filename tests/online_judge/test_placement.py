@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeError
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, fits
 from online_judge.api import v1
 from online_judge.common.tokens import Caller

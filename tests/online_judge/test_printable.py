@@ -2,7 +2,8 @@
 
 import pytest
 
-from online_judge.checks.facts.findings import Failure, Stage
+from adaexplore.core.judging.status import Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import printable
 
 from .live import LiveJudge

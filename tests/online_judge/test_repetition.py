@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Status
 from online_judge.evaluator.correctness import repetition
 from online_judge.evaluator.correctness.repetition import REPEATS
 from online_judge.evaluator.dialogue import CandidateFailed

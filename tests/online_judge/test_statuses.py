@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 
 from .live import LiveJudge
 from .sources import BAD, HONEST, PASSING, with_forward

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import config_sweep
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
-from online_judge.checks.facts.findings import Failure, Stage
+from online_judge.checks.facts.findings import Failure
 from online_judge.common import trees
 from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.leases import Hold

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaexplore.core.dialects.arguments import Arguments
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Status
 from online_judge.evaluator import trials as trials_module
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.problem import Problem

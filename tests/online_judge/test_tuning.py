@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
 from adaexplore.core.text.tunables import combination, read_tunables, with_values
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, Workload
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.config_sweep import evaluate_tuned

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.job import Job

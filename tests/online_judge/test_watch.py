@@ -3,7 +3,7 @@
 import pytest
 
 from adaexplore.core.errors import ProblemError
-from online_judge.checks.facts.findings import Stage
+from adaexplore.core.judging.status import Stage
 from online_judge.slots.conversation import CandidateTimeout, TimeLimits
 
 

@@ -11,9 +11,10 @@ import pytest
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import ReferenceFacts, TierLimits
 from adaexplore.core.judging.profile import KernelProfile, Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
 from adaexplore.core.text.figures import first_difference
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.steps import Layout, StepPrompts, noted, repair_prompt

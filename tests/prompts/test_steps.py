@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from adaexplore.core.judging.profile import KernelProfile, Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
 from adaexplore.core.text.tokens import estimate_tokens
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Tier
 from adaexplore.prompts.blocks import (
     FEEDBACK_LIMIT,

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.core.verdict import NO_SCORE, Verdict
 
 
 def _passed(speedup: float) -> Verdict:

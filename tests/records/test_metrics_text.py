@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaexplore.core.draft import DraftOutcome
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.records.layout import natural
 from adaexplore.records.metrics import from_metrics, from_text, to_metrics, to_text
 

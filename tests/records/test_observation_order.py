@@ -11,8 +11,9 @@ import pytest
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
 from adaexplore.core.judging.profile import KernelProfile, Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.records.task_records import TaskRecords
 

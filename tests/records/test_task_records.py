@@ -10,8 +10,9 @@ import pytest
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import ProblemError, RecordError, StorageError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
-from adaexplore.core.verdict import Score, Status, Verdict
+from adaexplore.core.verdict import Score, Verdict
 from adaexplore.records.step_writer import SEPARATOR
 from adaexplore.records.task_records import TaskRecords
 

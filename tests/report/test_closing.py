@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.report.closing import closing_report, verdict_text
 from adaexplore.report.statistics import run_statistics
 

@@ -10,10 +10,11 @@ import pytest
 from adaexplore.cli.main import main
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
 from adaexplore.core.judging.flags import Flag, ProblemFlag
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.records.run_records import RunRecords
 from tests.flags import flags_metadata
 

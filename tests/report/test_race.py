@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.report.race import race, race_text
 
 

@@ -4,8 +4,9 @@ import json
 from collections import Counter
 
 from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.report.closing import closing_report
 from adaexplore.report.savings import Savings, count_savings, savings_line

@@ -10,9 +10,10 @@ from adaexplore.agent.agent import Agent
 from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.budget import Budget

@@ -13,10 +13,11 @@ import pytest
 from adaexplore.agent.agent import Conversation
 from adaexplore.agent.attempt import Attempt
 from adaexplore.core.errors import ModelUnavailableError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.text.dispatch import with_dispatch
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import ModelRequest
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords

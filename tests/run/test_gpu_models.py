@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import notes_on_best
 from adaexplore.report.statistics import statistics_of

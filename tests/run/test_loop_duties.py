@@ -14,9 +14,10 @@ import pytest
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.errors import Interrupted, JudgeUnavailableError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.llm.budget import Budget
 from adaexplore.llm.meter import MeteredClient

@@ -11,9 +11,10 @@ import pytest
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, ProblemError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import ModelRequest, Purpose
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.solve import solve

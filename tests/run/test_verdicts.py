@@ -9,8 +9,9 @@ import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
 from adaexplore.core.judging.flags import SUSPECT, Flag
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.run.verdicts import Verdicts
 from tests.flags import flags_metadata

@@ -28,7 +28,8 @@ RULES = {
 WORKER = """
 import sys
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import Finish, ModelReply
 from pathlib import Path
 from skill_memory.failures.failure import Failure, TaskFailures

@@ -15,8 +15,9 @@ from typing import Any
 
 import pytest
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run import session

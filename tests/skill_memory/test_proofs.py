@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import JudgeError, JudgeUnavailableError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from skill_memory.failures.failure import Failure, TaskFailures
 from skill_memory.failures.sources import Collected

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from skill_memory.failures.construct import construct_of, offending_line
 from skill_memory.failures.signature import Signature, normalise, signature_of
 

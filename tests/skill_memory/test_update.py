@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError, StorageError
+from adaexplore.core.judging.status import Status
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
 from skill_memory.distil import UnusableReply, rule_in

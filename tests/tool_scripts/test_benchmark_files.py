@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 
 from adaexplore.core.dialects.catalogue import Benchmark, Source
 from adaexplore.core.dialects.schema import Input, Solution, Workload
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate, judged_workloads
 

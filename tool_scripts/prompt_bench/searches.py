@@ -12,10 +12,11 @@ from pydantic import BaseModel
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import Environment, ReferenceFacts
+from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.protocol import JudgeIdentity

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
 
-from adaexplore.core.verdict import Status
+from adaexplore.core.judging.status import Stage, Status
 from online_judge.common import printable
 
 MAX_TEXT = 8000
@@ -38,15 +37,6 @@ class Fact(BaseModel):
     def from_json(cls, data: object) -> Self:
         """Read an evaluator's message strictly, because its process is not trusted; raises ValueError."""
         return cls.model_validate_json(json.dumps(data), strict=True)
-
-
-class Stage(StrEnum):
-    """Stage of a candidate's evaluation."""
-
-    LOAD = "load"
-    CONSTRUCT = "construct"
-    FORWARD = "forward"
-    TIMING = "timing"
 
 
 _ON_DEVICE = {Status.COMPILE, Status.ILLEGAL_ACCESS, Status.OUT_OF_MEMORY, Status.NOT_CHECKED}

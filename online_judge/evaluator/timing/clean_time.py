@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from online_judge.checks.facts.findings import Stage
+from adaexplore.core.judging.status import Stage
 from online_judge.evaluator.job import CALLS_OF_TIMING, ReferenceJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing.setup import TimingSetup, without_data

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.judging.status import Stage
 from online_judge.checks.check import Observation
 from online_judge.checks.correctness.changed_inputs import InputsChanged
-from online_judge.checks.facts.findings import Difference, Stage
+from online_judge.checks.facts.findings import Difference
 from online_judge.checks.timing.side_stream import UnjoinedStream
 from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutputWrong
 from online_judge.common import cuda_driver
