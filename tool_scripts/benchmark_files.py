@@ -15,22 +15,11 @@ from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
-from adaexplore.core.judging.status import Status
+from adaexplore.core.judging.status import Status, StatusKind
 from adaexplore.core.judging.workloads import WorkloadVerdict
 from adaexplore.core.verdict import Verdict
 
 _FILE = "main.py"
-_STATUSES: Mapping[Status, str] = {
-    Status.PASSED: "PASSED",
-    Status.WRONG_SHAPE: "INCORRECT_SHAPE",
-    Status.WRONG_DTYPE: "INCORRECT_DTYPE",
-    **dict.fromkeys((Status.SYNTAX, Status.LOAD, Status.COMPILE), "COMPILE_ERROR"),
-    **dict.fromkeys(
-        (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC, Status.INTEGRITY),
-        "INCORRECT_NUMERICAL",
-    ),
-    Status.TIMEOUT: "TIMEOUT",
-}
 _UNKNOWN = {"max_relative_error": math.nan, "max_absolute_error": math.nan}
 
 _ZEROS = Path(__file__).with_name("benchmark_zeros.py")
@@ -104,9 +93,9 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
     timestamp = datetime.now(UTC).isoformat()
     made = []
     for outcome in found.metadata.get("workloads") or [alone]:
-        if outcome["status"] == Status.NOT_CHECKED:
+        status = _status(Status(outcome["status"]))
+        if status is None:
             continue
-        status = _STATUSES.get(Status(outcome["status"]), "RUNTIME_ERROR")
         evaluation = {"status": status, "environment": environment, "timestamp": timestamp, "log": ""}
         if status in ("PASSED", "INCORRECT_NUMERICAL"):
             evaluation["correctness"] = _UNKNOWN
@@ -129,3 +118,22 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
         }
         made.append(json.dumps(trace))
     return made
+
+
+def _status(status: Status) -> str | None:
+    """Return FlashInfer-Bench's name of a status; None if nothing is known about the candidate."""
+    match status.row.kind:
+        case StatusKind.PASSED:
+            return "PASSED"
+        case StatusKind.LOAD:
+            return "COMPILE_ERROR"
+        case StatusKind.BUILD:
+            return "COMPILE_ERROR" if status is Status.COMPILE else "RUNTIME_ERROR"
+        case StatusKind.RUN:
+            return "TIMEOUT" if status is Status.TIMEOUT else "RUNTIME_ERROR"
+        case StatusKind.FORM:
+            return "INCORRECT_DTYPE" if status is Status.WRONG_DTYPE else "INCORRECT_SHAPE"
+        case StatusKind.VALUES | StatusKind.REJECTED:
+            return "INCORRECT_NUMERICAL"
+        case StatusKind.UNKNOWN:
+            return None

@@ -145,7 +145,7 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _ran(line: Mapping[str, Any]) -> bool:
-    return calls_ran(line["status"], line["metrics"]["metadata"])
+    return calls_ran(Verdict.from_metrics(line["metrics"]))
 
 
 def _ratio(line: Mapping[str, Any]) -> float | None:

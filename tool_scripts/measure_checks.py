@@ -20,6 +20,7 @@ from typing import Any
 from tqdm import tqdm
 
 from adaexplore.core.files.atomic import write_json
+from adaexplore.core.judging.status import Status
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
 from tool_scripts.judge_bench import candidates
@@ -35,8 +36,6 @@ _CLASSES = {
 _WRONG_VALUES = "incorrect output"
 _NAMED = 20
 _LIMIT_S = 600.0
-_LET_THROUGH = ("passed", "not_checked", "failed")
-"""Statuses with which the gate lets a candidate pass; unchecked ones pass too."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +102,11 @@ def gate(client: Client, candidate: Candidate) -> Checked:
     begin = time.perf_counter()
     job = client.finished({"kind": "compile", "request": request}, _LIMIT_S)
     seconds = time.perf_counter() - begin
-    status = (job.get("report") or {"status": "failed"})["status"]
+    report = job.get("report")
+    status = report["status"] if report else "failed"
     inside_s = job.get("execution_time", 0.0) - job.get("queue_time", 0.0)
-    return Checked(candidate, (status,), status not in _LET_THROUGH, seconds, inside_s)
+    stopped = bool(report) and Status(status).is_fault  # a failed job stops nothing
+    return Checked(candidate, (status,), stopped, seconds, inside_s)
 
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:

@@ -20,8 +20,6 @@ _STATUSES = {
     "no-forward": Status.CONSTRUCT,
     "init-arity": Status.CONSTRUCT,
 }
-_LIMITS = (Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY)
-"""Failures that limits of the compiling machine may cause, not the source."""
 _ON_THE_HOST = ("launch-", "call-", "kernel-called", "grid-", "undefined-attribute", "undefined-name")
 
 
@@ -46,14 +44,14 @@ def linted(source: str, findings: Sequence[Finding]) -> Attempt | None:
 
 def compiled(source: str, found: CompileReport) -> Attempt | None:
     """Object to a certain compile error; None if the source passed or could not be checked."""
-    if found.ok or found.status in _LIMITS:
+    if found.ok or found.status.row.by_chance:  # limits of the compiling machine may cause it
         return None
     text = found.message.strip()
     if found.line is not None:
         text = _told(Finding("compile", found.line, text), source)
     if found.kernel is not None:
         text = f"in {found.kernel}, {text}"
-    verdict = Verdict(status=Status(found.status), metadata={"feedback": text})
+    verdict = Verdict(status=found.status, metadata={"feedback": text})
     told = f"This program does not work:\n{text}"
     return Attempt(DraftOutcome.GATE_STOPPED, source, RepairReason.GATE, told, verdict)
 

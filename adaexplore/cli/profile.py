@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace) -> int:
     """Write a file for each kernel that a call launches; print the paths."""
     report = judge.compile(task, source, asm=True)
-    if report.status == Status.NOT_CHECKED:
+    if report.status is Status.NOT_CHECKED:
         raise UsageError("this judge cannot compile; name another judge with --judge, or set dummy=false")
     if not report.asm:
         show(f"{report.status}: {report.message or 'no code: the judge is older, or no kernel was launched'}")

@@ -196,9 +196,7 @@ def _sheet(level: int, verdicts: Sequence[Verdict]) -> _Table:
     counted = [verdict for verdict in verdicts if not verdict.degenerate]
     bests = [Best().or_better(None, verdict) for verdict in verdicts]
     clean = [Best() if verdict.suspect_flags else Best().or_better(None, verdict) for verdict in counted]
-    ran, clean_ran = (
-        [calls_ran(verdict.status, verdict.metadata) for verdict in each] for each in (verdicts, counted)
-    )
+    ran, clean_ran = ([calls_ran(verdict) for verdict in each] for each in (verdicts, counted))
     return sheet_table(
         f"KB level {level}, n={len(verdicts)}", score_sheet("KB", bests, clean, ran, clean_ran)
     )

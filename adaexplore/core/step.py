@@ -17,8 +17,6 @@ NO_KERNEL = {
     DraftOutcome.NO_CODE: ("no code", "no code was found in the reply"),
 }
 """Outcomes without a new kernel: a word and a sentence for each."""
-EDITS_FAILED = {outcome: f"edit failed ({word})" for outcome, (word, _) in NO_KERNEL.items()}
-"""What a step is called whose edits failed, by outcome."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,10 @@ class StepResult:
         """The verdict's status, or such as ``edit failed (unchanged)``, ``no kernel (empty)``."""
         if self.verdict is not None:
             return self.verdict.status.value
-        if self.edit_failed:
-            return EDITS_FAILED[self.outcome]
-        return (
-            f"no kernel ({NO_KERNEL[self.outcome][0]})" if self.outcome in NO_KERNEL else "nothing to judge"
-        )
+        if self.outcome not in NO_KERNEL:
+            return "nothing to judge"
+        word = NO_KERNEL[self.outcome][0]
+        return f"edit failed ({word})" if self.edit_failed else f"no kernel ({word})"
 
     @property
     def why(self) -> str:

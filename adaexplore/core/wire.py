@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import Status
 
 Backend = Literal["cuda", "triton"]
 DtypeName = Literal["fp32", "fp16", "bf16", "native"]
@@ -313,7 +314,7 @@ class CompileReport(BaseModel):
     """
 
     ok: bool
-    status: str
+    status: Status
     kernel: str | None = None
     line: int | None = None
     message: str = ""
@@ -327,7 +328,7 @@ class ProfileReport(BaseModel):
     ``status`` is ``passed`` if the candidate ran, which says nothing about its outputs.
     """
 
-    status: str
+    status: Status
     profile: Profile | None
     message: str = ""
 

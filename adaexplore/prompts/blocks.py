@@ -233,7 +233,7 @@ def workloads_text(verdict: Verdict | None) -> str:
     shown = [] if verdict is None else [each for each in verdict.workloads if not each.hidden]
     if verdict is None or not shown:
         return ""
-    unchecked = [each for each in shown if each.status == Status.NOT_CHECKED.value]
+    unchecked = [each for each in shown if each.status is Status.NOT_CHECKED]
     ranked = sorted(
         (each for each in shown if each not in unchecked),
         key=lambda each: (each.correctness, each.speedup or 0.0),

@@ -26,7 +26,6 @@ PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
-_FINE = (Status.PASSED, Status.NOT_CHECKED)
 _OF_THE_TASK = (
     layout.HIDDEN_WORKLOADS, layout.FULL_REFERENCE, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES,
     layout.FINDINGS,
@@ -198,7 +197,7 @@ class TaskRecords(StepReader):
         found = content.read_object(path, missing={})
         try:
             return {
-                name: CompileReport(ok=Status(told["status"]) in _FINE, **told)
+                name: CompileReport(ok=not Status(told["status"]).is_fault, **told)
                 for name, told in found.items()
             }
         except (KeyError, TypeError, ValueError) as error:

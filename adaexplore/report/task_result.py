@@ -6,13 +6,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.judging.flags import DEGENERATE
 from adaexplore.core.judging.status import Status
-from adaexplore.core.judging.workloads import read_workloads
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
@@ -21,11 +19,6 @@ from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings
 
-RAN = (
-    Status.PASSED, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_VALUE, Status.NONFINITE,
-    Status.NONDETERMINISTIC, Status.INTEGRITY,
-)  # fmt: skip
-"""Statuses of calls that ran to completion."""
 _ADVICE = "\nNext: "
 """Start of the advice at the end of the judge's feedback."""
 _FIRST_GPU = "first GPU"
@@ -174,10 +167,10 @@ def why_failed(result: StepResult) -> str:
     return " ".join(" ".join([*lines, advice and f"Next: {advice}"]).split())
 
 
-def calls_ran(status: str, metadata: Mapping[str, Any]) -> bool:
+def calls_ran(verdict: Verdict) -> bool:
     """Return whether all calls of a candidate that were checked ran to completion: see its ``workloads``."""
-    calls = [each.status for each in read_workloads(metadata) if each.status != Status.NOT_CHECKED]
-    return all(each in RAN for each in (status, *calls))
+    calls = [each.status for each in verdict.workloads if each.status is not Status.NOT_CHECKED]
+    return all(each.ran for each in (verdict.status, *calls))
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -239,7 +232,7 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
 
 
 def _ran(verdicts: Iterable[Verdict | None]) -> bool:
-    return any(each is not None and calls_ran(each.status, each.metadata) for each in verdicts)
+    return any(each is not None and calls_ran(each) for each in verdicts)
 
 
 def _problem_flags(verdicts: Iterable[Verdict | None]) -> tuple[str, ...]:

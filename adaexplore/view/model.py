@@ -6,11 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from adaexplore.core.draft import Exchange
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.judging.status import StatusKind
 from adaexplore.core.plan import StepKind
-from adaexplore.core.step import EDITS_FAILED
+from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.figures import gm10
@@ -18,27 +20,57 @@ from adaexplore.report.task_result import Best, total_usage
 
 UNREADABLE = "unreadable"
 
-SHAPES = {
-    "passed": ("passed",),
-    "wrong": ("wrong_shape", "wrong_dtype", "wrong_value", "nonfinite", "nondeterministic"),
-    "build": ("syntax", "load", "construct", "compile"),
-    "crash": ("launch", "illegal_access", "crash", "out_of_memory", "timeout"),
-    "rejected": ("integrity",),
-    "unedited": tuple(EDITS_FAILED.values()),
-    "broken": (UNREADABLE,),
-}
-"""Statuses that share a shape and a colour; all others count as ``nothing`` to judge."""
 
-LEGEND = {
-    "passed": "correct",
-    "wrong": "wrong output",
-    "build": "does not load or compile",
-    "crash": "fails when it runs",
-    "rejected": "rejected by an integrity check",
-    "unedited": "edit failed: no new kernel",
-    "nothing": "nothing to judge",
-    "broken": "its files cannot be read",
-}
+class Shape(StrEnum):
+    """How a step is drawn: the CSS class of its form and colour."""
+
+    PASSED = "passed"
+    WRONG = "wrong"
+    BUILD = "build"
+    CRASH = "crash"
+    REJECTED = "rejected"
+    UNEDITED = "unedited"
+    NOTHING = "nothing"
+    BROKEN = "broken"
+
+    @property
+    def legend(self) -> str:
+        match self:
+            case Shape.PASSED:
+                return "correct"
+            case Shape.WRONG:
+                return "wrong output"
+            case Shape.BUILD:
+                return "does not load or compile"
+            case Shape.CRASH:
+                return "fails when it runs"
+            case Shape.REJECTED:
+                return "rejected by an integrity check"
+            case Shape.UNEDITED:
+                return "edit failed: no new kernel"
+            case Shape.NOTHING:
+                return "nothing to judge"
+            case Shape.BROKEN:
+                return "its files cannot be read"
+
+
+def shape_of(result: StepResult) -> Shape:
+    """Return the shape of a step that can be read."""
+    if result.verdict is None:
+        return Shape.UNEDITED if result.edit_failed else Shape.NOTHING
+    match result.verdict.status.row.kind:
+        case StatusKind.PASSED:
+            return Shape.PASSED
+        case StatusKind.LOAD | StatusKind.BUILD:
+            return Shape.BUILD
+        case StatusKind.RUN:
+            return Shape.CRASH
+        case StatusKind.FORM | StatusKind.VALUES:
+            return Shape.WRONG
+        case StatusKind.REJECTED:
+            return Shape.REJECTED
+        case StatusKind.UNKNOWN:
+            return Shape.NOTHING
 
 
 @dataclass(frozen=True)
@@ -50,6 +82,7 @@ class Node:
         kind: its kind; None if unreadable.
         context: the nodes shown to the model, including elite ones.
         status: what the step is called (:class:`~adaexplore.core.step.StepResult`), or ``unreadable``.
+        shape: how it is drawn.
         found: the candidate itself, if it is correct.
         best: the best candidate after this step.
         usage: its cost; None if not recorded.
@@ -63,17 +96,13 @@ class Node:
     kind: StepKind | None
     context: tuple[int, ...]
     status: str
+    shape: Shape
     found: Best
     best: Best
     usage: Usage | None
     fault: str = ""
     failure: str = ""
     why: str = ""
-
-    @property
-    def shape(self) -> str:
-        """Return the key of :data:`LEGEND` for its status."""
-        return next((shape for shape, statuses in SHAPES.items() if self.status in statuses), "nothing")
 
     @property
     def label(self) -> str:
@@ -104,7 +133,9 @@ class TaskView:
     @property
     def failures(self) -> dict[str, int]:
         """Count the steps of each status except ``passed``, the most frequent first."""
-        return dict(Counter(node.status for node in self.nodes if node.shape != "passed").most_common())
+        return dict(
+            Counter(node.status for node in self.nodes if node.shape is not Shape.PASSED).most_common()
+        )
 
     def node(self, step: int) -> Node | None:
         return next((node for node in self.nodes if node.step == step), None)

@@ -16,10 +16,10 @@ from adaexplore.report.figures import gm10_log
 from adaexplore.report.task_result import total_usage
 from adaexplore.view.charts import Measure, best_chart, compare_chart, run_curve
 from adaexplore.view.model import (
-    LEGEND,
     Details,
     Node,
     RunView,
+    Shape,
     TaskView,
     Uplift,
     gm10_of,
@@ -102,7 +102,7 @@ def templates() -> Environment:
     found.globals.update(
         best_chart=best_chart,
         dollars=_dollars,
-        legend=LEGEND,
+        shapes=Shape,
         links=Links(),
         node_facts=_node_facts,
         run_facts=_run_facts,

@@ -23,7 +23,7 @@ from adaexplore.records.step_reader import StepReader
 from adaexplore.records.task_records import PROFILE
 from adaexplore.report.closing import not_begun_text
 from adaexplore.report.task_result import Best
-from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+from adaexplore.view.model import UNREADABLE, Details, Node, RunView, Shape, TaskView, shape_of
 from skill_memory.failures.signature import signature_of
 
 MAX_BYTES = 64 << 20
@@ -153,7 +153,7 @@ class RunFolder:
             task.known.add(step)
             found.append(self._read_step(task, reader, step))
         for place, node in sorted(found, key=lambda item: item[0]):
-            if node.shape == "passed" and node.found.correct:
+            if node.shape is Shape.PASSED and node.found.correct:
                 task.best = task.best.or_found(node.found)
             if node.step > 0:
                 task.nodes.append((place, replace(node, best=task.best)))
@@ -182,6 +182,7 @@ class RunFolder:
                 kind=summary.kind,
                 context=(*state.plan.elite_ids, *state.plan.context_ids),
                 status=summary.result.name,
+                shape=shape_of(summary.result),
                 found=Best().or_better(step, summary.result.verdict),
                 best=Best(),
                 usage=summary.usage,
@@ -191,7 +192,7 @@ class RunFolder:
             task.before = state
         except (*_BROKEN, ValueError) as error:
             fault = _reason(error)
-            return step + 1, Node(step, 0, None, (), UNREADABLE, Best(), Best(), None, fault)
+            return step + 1, Node(step, 0, None, (), UNREADABLE, Shape.BROKEN, Best(), Best(), None, fault)
         return state.total_nodes, node
 
     def _not_begun(self) -> list[str]:

@@ -15,7 +15,7 @@ from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 from adaexplore.report.task_result import Best
-from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+from adaexplore.view.model import UNREADABLE, Details, Node, RunView, Shape, TaskView, shape_of
 from skill_memory.failures.sources import trace_verdict
 
 
@@ -94,13 +94,16 @@ class PackedTraces:
                     kind=kind,
                     context=tuple(map(_number, context)) if isinstance(context, list) else (),
                     status=result.name,
+                    shape=shape_of(result),
                     found=Best().or_better(step, result.verdict),
                     best=best,
                     usage=None,
                     why=result.why,
                 )
             except (KeyError, TypeError, ValueError) as error:
-                node = Node(step, 0, None, (), UNREADABLE, Best(), best, None, content.reason(error))
+                node = Node(
+                    step, 0, None, (), UNREADABLE, Shape.BROKEN, Best(), best, None, content.reason(error)
+                )
             nodes.append(node)
         return TaskView(key, tuple(nodes), finished=True)
 

@@ -7,22 +7,11 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from adaexplore.view.drawing import Drawing
-from adaexplore.view.model import Node, TaskView, parents, speedup_text
+from adaexplore.view.model import Node, Shape, TaskView, parents, speedup_text
 
 COLUMN = 46
 ROW = 22
 MARGIN = 18
-
-_SHAPES: dict[str, tuple[str, dict[str, str]]] = {
-    "passed": ("circle", {"r": "7"}),
-    "wrong": ("path", {"d": "M0 -8L8 6L-8 6Z"}),
-    "build": ("path", {"d": "M-6.5 -6.5H6.5V6.5H-6.5Z"}),
-    "crash": ("path", {"d": "M0 -8.5L8.5 0L0 8.5L-8.5 0Z"}),
-    "rejected": ("path", {"d": "M-4 -8H4L8 -4V4L4 8H-4L-8 4V-4Z"}),
-    "unedited": ("path", {"d": "M-6 0A6 6 0 1 1 6 0A6 6 0 1 1 -6 0M-9 0H9"}),
-    "nothing": ("circle", {"r": "5"}),
-    "broken": ("path", {"d": "M-6 -6L6 6M-6 6L6 -6"}),
-}
 
 
 def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
@@ -51,25 +40,46 @@ def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
             data_best=after,
             transform=f"translate({x:.5g} {y:.5g})",
         )
-        marks = [node.shape, "large" if node.parent == 0 or node.kind == "large_step" else "small"]
+        marks: list[str] = [node.shape, "large" if node.parent == 0 or node.kind == "large_step" else "small"]
         if node.found.flags:
             marks.append("flagged")
         svg.add("rect", "hit", anchor, x=-11, y=-11, width=COLUMN, height=ROW, rx=4)
         if node.step == best:
             svg.add("circle", "ring", anchor, r=11)
-        tag, form = _SHAPES[node.shape]
+        tag, form = _form(node.shape)
         svg.add(tag, " ".join(marks), anchor, None, **form)
         svg.add("text", "", anchor, str(node.step)[:12], x=11, y=4)
     return svg.markup()
 
 
-def shape_svg(shape: str) -> Markup:
+def shape_svg(shape: Shape) -> Markup:
     """Draw one shape for the legend."""
     svg = Drawing(20, 20, "", aria_hidden="true")
     svg.root.attrib.pop("aria-label")
-    tag, form = _SHAPES[shape]
+    tag, form = _form(shape)
     svg.add(tag, f"{shape} large", None, None, transform="translate(10 10)", **form)
     return svg.markup()
+
+
+def _form(shape: Shape) -> tuple[str, dict[str, str]]:
+    """Return the SVG element that draws a shape, with its attributes."""
+    match shape:
+        case Shape.PASSED:
+            return "circle", {"r": "7"}
+        case Shape.WRONG:
+            return "path", {"d": "M0 -8L8 6L-8 6Z"}
+        case Shape.BUILD:
+            return "path", {"d": "M-6.5 -6.5H6.5V6.5H-6.5Z"}
+        case Shape.CRASH:
+            return "path", {"d": "M0 -8.5L8.5 0L0 8.5L-8.5 0Z"}
+        case Shape.REJECTED:
+            return "path", {"d": "M-4 -8H4L8 -4V4L4 8H-4L-8 4V-4Z"}
+        case Shape.UNEDITED:
+            return "path", {"d": "M-6 0A6 6 0 1 1 6 0A6 6 0 1 1 -6 0M-9 0H9"}
+        case Shape.NOTHING:
+            return "circle", {"r": "5"}
+        case Shape.BROKEN:
+            return "path", {"d": "M-6 -6L6 6M-6 6L6 -6"}
 
 
 def _places(nodes: Sequence[Node]) -> dict[int, tuple[int, float]]:

@@ -24,9 +24,7 @@ def explains_text(text: str) -> bool:
 
 def explains_failure(status: Status, text: str) -> bool:
     """Return True if too little memory may be the cause of a candidate's failure."""
-    if status in (Status.LAUNCH, Status.CONSTRUCT):
-        return explains_text(text)
-    return status is Status.OUT_OF_MEMORY
+    return status is Status.OUT_OF_MEMORY or (status.row.may_lack_memory and explains_text(text))
 
 
 def explains(verdict: Verdict) -> bool:

@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.judging.status import Status
 from adaexplore.core.text.tunables import TUNABLES
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
@@ -41,8 +40,6 @@ _POLICY = {
     "hidden_workloads",
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
-_CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
-"""Statuses that may differ in another run; they are not cached."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +99,7 @@ class ResultCache:
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
-            by_chance = found.status in _CHANCE or found.baseline_unconfirmed
+            by_chance = found.status.row.by_chance or found.baseline_unconfirmed
             keep = not by_chance and not found.runtime_stats.get("stopped_early")
         else:
             keep = found.profile is not None

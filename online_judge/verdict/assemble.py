@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.judging.status import Stage, Status, StatusKind
 from adaexplore.core.verdict import INTERPRETER, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.behaviour.own_kernels import KernelUse
@@ -27,9 +27,6 @@ from online_judge.verdict import feedback, flags, runtime
 from online_judge.verdict.endings import explain
 
 _LOG_CHARS = 300  # bytes of a candidate's printed text, short enough for a prompt
-_COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
-"""Statuses for which the number of passed trials is given even if it is 0."""
-
 
 Report = Mapping[str, object]
 """See :mod:`online_judge.sandbox.read_back`."""
@@ -57,7 +54,8 @@ def evaluated(
         found += flags.of_candidate([LeftRunning(processes=end.orphans)], end.folder)
     metadata = _surroundings(request, target) | {"sandbox": end.sandbox} | _precision(result)
     metadata |= flags.metadata(found) | flags.problem_metadata(flags.of_problem(problem))
-    if passed or result.trials_passed or explained.status in _COUNTED:
+    compared = explained.status.row.kind is StatusKind.VALUES  # the number is given even if it is 0
+    if passed or result.trials_passed or compared:
         metadata["correctness_trials"] = f"({result.trials_passed} / {request.num_correct_trials})"
     if rejected:
         metadata |= feedback.of_integrity(rejects)

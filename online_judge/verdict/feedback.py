@@ -19,28 +19,6 @@ _NOTE_BYTES = 300
 _REPEATED = "A second call with the same inputs gave another result"
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
-_NEXT = {
-    Status.SYNTAX: "Fix the syntax at that line.",
-    Status.LOAD: "Make the file import on its own and define the class ModelNew.",
-    Status.CONSTRUCT: "Give ModelNew the constructor arguments of Model; build nothing there that can fail.",
-    Status.COMPILE: "Rewrite the marked expression with operations that Triton supports.",
-    Status.LAUNCH: "Fix the marked line; check grid, argument order, shapes and block sizes.",
-    Status.ILLEGAL_ACCESS: "Mask every load and store against the tensor's bounds and check strides.",
-    Status.CRASH: "Remove what ends or breaks the process; check pointers and native code.",
-    Status.OUT_OF_MEMORY: "Use smaller blocks and fewer temporary tensors.",
-    Status.TIMEOUT: "Look for endless loops; use fewer autotune configurations and larger blocks.",
-    Status.WRONG_SHAPE: "Return outputs of the same structure and shapes as Model.",
-    Status.WRONG_DTYPE: "Store and return the outputs in the dtype that Model returns.",
-    Status.WRONG_VALUE: "Check masks, strides, accumulation and the order of operations against Model.",
-    Status.NONFINITE: "Look for uninitialised or unwritten output, division by zero and overflow; "
-    "mask with neutral values.",
-    Status.NONDETERMINISTIC: "Look for races, missing masks, unwritten elements and memory used again.",
-    Status.INTEGRITY: "Compute every output from the inputs of its own call, on the current stream.",
-    Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
-}
-
-_NEXT_IF_HIDDEN = "Make grid, block sizes and operations right for other shapes and dtypes than those shown."
-
 
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, object]:
     """Note that the two sides ran in different precisions."""
@@ -60,7 +38,7 @@ def of_failure(failure: Failure, folder: str) -> dict[str, object]:
     ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        budget = _budget(_NEXT.get(failure.status, "")) - sum(len(line.encode()) + 1 for line in lines)
+        budget = _budget(failure.status.row.advice) - sum(len(line.encode()) + 1 for line in lines)
         lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -186,7 +164,7 @@ def first_line(metadata: Mapping[str, object]) -> str:
 
 
 def _metadata(status: Status, lines: list[str], advice: str = "", /, **keys: object) -> dict[str, object]:
-    advice = advice or _NEXT.get(status, "")
+    advice = advice or status.row.advice
     body = clip("\n".join(lines), _budget(advice))
     return keys | {"feedback": f"{body}\nNext: {advice}"}
 
@@ -199,7 +177,7 @@ def _budget(advice: str) -> int:
 def of_hidden(status: Status) -> dict[str, object]:
     """Explain a failure on a hidden workload; reveal only the status."""
     line = f"{status.value}: it fails on a hidden workload, whose inputs are not shown"
-    return _metadata(status, [line], _NEXT_IF_HIDDEN if status in (Status.COMPILE, Status.LAUNCH) else "")
+    return _metadata(status, [line], status.row.hidden_advice)
 
 
 def with_line(line: str, text: str) -> str:

@@ -17,8 +17,6 @@ from online_judge.verdict import feedback, flags
 
 SLOW = 0.95
 _MOST_FAILED = 3
-_EVERYWHERE = (Status.SYNTAX, Status.LOAD, Status.CONSTRUCT)
-"""Statuses that do not depend on inputs."""
 _HARMLESS = ("hardware", "device", "notes", "sandbox", "error", "stage")
 """Keys of a failure's metadata that reveal nothing about the inputs."""
 _OF_PROBLEM = ("problem_flags", "problem_flags_evidence")
@@ -44,7 +42,8 @@ def shown_name(workload: Workload) -> str:
 def says_more(judged: Sequence[Judged]) -> bool:
     """Return True if another workload can add information about a candidate ``judged`` on some."""
     failed = [each.verdict.status for each in judged if not each.verdict.correct]
-    return len(failed) < _MOST_FAILED and not {Status.TIMEOUT, *_EVERYWHERE} & set(failed)
+    decided = any(status is Status.TIMEOUT or status.row.on_all_inputs for status in failed)
+    return len(failed) < _MOST_FAILED and not decided
 
 
 def merged(judged: Sequence[Judged], left: Sequence[Workload]) -> Verdict:
@@ -81,7 +80,7 @@ def _entry(judged: Judged) -> dict[str, object]:
     explains = verdict.feedback and not verdict.correct and not workload.hidden
     return WorkloadVerdict(
         **workload.model_dump(),
-        status=verdict.status.value,
+        status=verdict.status,
         correctness=verdict.correct,
         speedup=verdict.speedup,
         gpu_ms=verdict.runtime_stats.get("gpu_ms"),
@@ -100,7 +99,7 @@ def _failure(worst: Judged, judged: Sequence[Judged], left: Sequence[Workload]) 
     if workload.hidden:
         kept = {key: value for key, value in verdict.metadata.items() if key in _HARMLESS}
         return kept | _flags(judged, left) | feedback.of_hidden(verdict.status)
-    if verdict.status in _EVERYWHERE:
+    if verdict.status.row.on_all_inputs:
         return dict(verdict.metadata)
     passed = sum(each.verdict.correct and not each.workload.hidden for each in judged)
     shown = sum(not each.hidden for each in [*(each.workload for each in judged), *left])

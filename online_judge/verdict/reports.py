@@ -41,7 +41,7 @@ def compiled(
     is found in the source, the line is the place itself, else the line that led there.
     """
     if failure is None:
-        return CompileReport(ok=True, status=Status.PASSED.value, asm=asm)
+        return CompileReport(ok=True, status=Status.PASSED, asm=asm)
     message = failure.message
     line = failure.frames[-1].line if failure.frames else None
     kernel = None
@@ -50,7 +50,7 @@ def compiled(
         kernel, line = _place(source, int(place[1]), place[2]) or (None, line)
     text = texts.clip(texts.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
     return CompileReport(
-        ok=False, status=failure.status.value, kernel=kernel, line=line, message=text, error_name=failure.name
+        ok=False, status=failure.status, kernel=kernel, line=line, message=text, error_name=failure.name
     )
 
 
@@ -70,7 +70,7 @@ def profiled(result: ProfileResult, folder: str) -> ProfileReport:
     message = str(explained.metadata.get("feedback", ""))
     if explained.status is Status.PASSED and result.profile is None:
         message = "the profiler does not work here, or saw nothing"
-    return ProfileReport(status=explained.status.value, profile=result.profile, message=message)
+    return ProfileReport(status=explained.status, profile=result.profile, message=message)
 
 
 def without_gpu() -> ProfileReport:
@@ -113,11 +113,11 @@ def too_large(
 
 
 def _not_compiled(status: Status, message: str, error_name: str = "") -> CompileReport:
-    return CompileReport(ok=False, status=status.value, message=message, error_name=error_name)
+    return CompileReport(ok=False, status=status, message=message, error_name=error_name)
 
 
 def _not_profiled(status: Status, message: str) -> ProfileReport:
-    return ProfileReport(status=status.value, profile=None, message=message)
+    return ProfileReport(status=status, profile=None, message=message)
 
 
 def _late(limit_s: int, stage: Stage) -> str:

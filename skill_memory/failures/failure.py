@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from adaexplore.core.judging.status import Status
+from adaexplore.core.judging.status import Status, StatusKind
 from adaexplore.core.plan import StepKind
 from adaexplore.core.verdict import Verdict
 from skill_memory.failures.signature import Signature, error_text, is_environment, signature_of
 
-_NOT_FAILURES = frozenset(
-    {
-        Status.PASSED,
-        Status.WRONG_VALUE,
-        Status.NONFINITE,
-        Status.NONDETERMINISTIC,
-        Status.INTEGRITY,
-        Status.NOT_CHECKED,
-    }
-)
 _CANDIDATES_OWN_END = "Subprocess failed"
 """The release's words for the death of a candidate's process; other words mean failures of its judge."""
 
@@ -62,7 +52,11 @@ class TaskFailures:
 
 def is_failure(verdict: Verdict) -> bool:
     """Return whether a candidate failed for a reason other than wrong values."""
-    return verdict.status not in _NOT_FAILURES
+    match verdict.status.row.kind:
+        case StatusKind.LOAD | StatusKind.BUILD | StatusKind.RUN | StatusKind.FORM:
+            return True
+        case StatusKind.PASSED | StatusKind.VALUES | StatusKind.REJECTED | StatusKind.UNKNOWN:
+            return False
 
 
 def is_infrastructure(verdict: Verdict) -> bool:

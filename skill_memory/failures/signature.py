@@ -10,19 +10,6 @@ from adaexplore.core.judging.workloads import HIDDEN
 from adaexplore.core.verdict import Verdict
 from skill_memory.failures.construct import construct_of, offending_line
 
-_MATERIAL = frozenset(
-    {
-        Status.SYNTAX,
-        Status.LOAD,
-        Status.CONSTRUCT,
-        Status.COMPILE,
-        Status.LAUNCH,
-        Status.ILLEGAL_ACCESS,
-        Status.OUT_OF_MEMORY,
-        Status.WRONG_SHAPE,
-        Status.WRONG_DTYPE,
-    }
-)
 _ENVIRONMENT = re.compile(
     r"^(OSError|IOError|FileNotFoundError|FileExistsError|PermissionError|BlockingIOError|MemoryError|"
     r"BrokenPipeError|Connection\w*Error|TimeoutError|TimeoutExpired|KeyboardInterrupt|SystemExit)$"
@@ -121,7 +108,7 @@ def signature_of(verdict: Verdict, source: str = "", line: int | None = None) ->
     if verdict.worst_workload is not None and verdict.worst_workload.name == HIDDEN:
         return None
     late_compile_error = verdict.status is Status.TIMEOUT and verdict.metadata.get("compilation_error")
-    if verdict.status not in _MATERIAL and not late_compile_error:
+    if not verdict.status.row.teaches and not late_compile_error:
         return None
     text = error_text(verdict)
     if not text:

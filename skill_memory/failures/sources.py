@@ -167,7 +167,7 @@ def trace_verdict(step: Mapping[str, Any]) -> Verdict:
 def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
     failures, infrastructure = [], 0
     for each in judged:
-        if each.verdict.correct or each.verdict.status is Status.NOT_CHECKED:
+        if not each.verdict.status.is_fault:
             continue
         if is_infrastructure(each.verdict):
             infrastructure += 1

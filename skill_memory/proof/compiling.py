@@ -19,19 +19,15 @@ log = logging.getLogger(__name__)
 Compile = Callable[[str, str], CompileReport]
 """A function from reference and candidate to the report."""
 
-_LIMITS = frozenset(
-    {Status.NOT_CHECKED.value, Status.TIMEOUT.value, Status.CRASH.value, Status.OUT_OF_MEMORY.value}
-)
-
 
 def works(report: CompileReport) -> bool:
     """Return whether the candidate compiled."""
-    return report.status == Status.PASSED
+    return report.status is Status.PASSED
 
 
 def is_open(report: CompileReport) -> bool:
     """Return whether the compile stage could not decide: it needs values, or met a limit of its machine."""
-    return report.status in _LIMITS
+    return report.status is Status.NOT_CHECKED or report.status.row.by_chance
 
 
 def verdict_of(report: CompileReport, source: str) -> Verdict:
@@ -40,9 +36,9 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
     line = lines[report.line - 1].strip() if report.line and report.line <= len(lines) else ""
     text = "\n".join(part for part in (line, report.message.strip("\n")) if part)
     if works(report) or is_open(report):
-        return Verdict(status=Status(report.status), metadata={})
+        return Verdict(status=report.status, metadata={})
     metadata = {"runtime_error": text, "runtime_error_name": report.error_name}
-    return Verdict(status=Status(report.status), metadata=metadata)
+    return Verdict(status=report.status, metadata=metadata)
 
 
 def located(collected: Collected, compile_: Compile) -> Collected:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from adaexplore.core.judging.status import Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from tests.judge_server import PASSED, JudgeServer
 from tool_scripts import judge_benchmark
@@ -22,8 +24,12 @@ def line(task: str, status: str = "passed", **values: Any) -> dict[str, Any]:
     given = {"task": task, "candidate": "reference", "status": status, "error": None, "prints": False}
     if status != "error":
         given |= {"correct": status == "passed", "flags": [], "problem_flags": [], "speedup": None}
-        given |= {"metrics": {"metadata": {}}}
+        given |= {"metrics": metrics(status)}
     return given | values
+
+
+def metrics(status: str, *workloads: dict[str, Any]) -> dict[str, Any]:
+    return Verdict(status=Status(status), metadata={"workloads": list(workloads)}).to_metrics()
 
 
 def test_silent_tests_accept_every_running_candidate() -> None:
@@ -44,7 +50,7 @@ def test_call_accuracy_needs_every_call() -> None:
     entry = {"name": "call", "weight": 1.0, "hidden": False, "correctness": False}
     calls = [{**entry, "status": status} for status in ("wrong_value", "launch")]
     assert (
-        summary([line("a", "wrong_value", metrics={"metadata": {"workloads": calls}})])["call_accuracy"] == 0
+        summary([line("a", "wrong_value", metrics=metrics("wrong_value", *calls))])["call_accuracy"] == 0
     )
 
 
@@ -52,7 +58,7 @@ def test_stricter_figures_leave_flagged_kernels_out() -> None:
     timed = [{"gpu_ms": 1.0, "baseline_gpu_ms": 1.0}, {"gpu_ms": 1.0, "baseline_gpu_ms": 5.0}]
     found = summary(
         [
-            line("a", speedup=2.0, metrics={"metadata": {"workloads": timed}}),
+            line("a", speedup=2.0, metrics=metrics("passed", *timed)),
             line("b", speedup=8.0, flags=["no_own_kernel"]),
             line("c", speedup=50.0),
         ]
@@ -163,4 +169,4 @@ def test_traces_name_the_definition_and_times_that_count(tmp_path: Path) -> None
 
 def test_speedup_uses_times_that_count() -> None:
     timed = {"gpu_ms": 1.0, "baseline_gpu_ms": 9.0, "score_ms": 2.0, "baseline_ms": 6.0}
-    assert summary([line("a", speedup=3.0, metrics={"metadata": {"workloads": [timed]}})])["speedup"] == 3.0
+    assert summary([line("a", speedup=3.0, metrics=metrics("passed", timed))])["speedup"] == 3.0

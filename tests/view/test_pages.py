@@ -23,7 +23,7 @@ from adaexplore.report.task_result import Best
 from adaexplore.view import pages
 from adaexplore.view.charts import Measure, run_curve
 from adaexplore.view.export import export_page
-from adaexplore.view.model import Node, RunView, TaskView
+from adaexplore.view.model import Node, RunView, Shape, TaskView
 from adaexplore.view.pages import Shown
 from adaexplore.view.sources import Source, Watcher, judge_queue, open_source, read_all
 from tests.view.runs import verdict, write_run, write_step
@@ -219,7 +219,10 @@ def test_memory_counts_failures_with_and_without_a_rule(tmp_path):
 def test_compare_states_the_paired_ratio_with_interval():
     def run(name: str, speedups: list[float]) -> RunView:
         tasks = [
-            TaskView(f"2_{i}", (Node(1, 0, None, (), "passed", best := Best(1, True, speedup), best, None),))
+            TaskView(
+                f"2_{i}",
+                (Node(1, 0, None, (), "passed", Shape.PASSED, best := Best(1, True, speedup), best, None),),
+            )
             for i, speedup in enumerate(speedups)
         ]
         return RunView(name, name, tuple(tasks))

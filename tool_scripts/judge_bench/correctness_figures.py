@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from adaexplore.core.judging.status import Status
 from tool_scripts.judge_bench import own
 from tool_scripts.judge_bench.candidates import grouped
 from tool_scripts.judge_bench.figure import Figure, counts, median_of, met, quantile, spread
@@ -27,7 +28,7 @@ def honest(plain_ledger: Ledger, ledger: Ledger) -> Iterator[Figure]:
     verdicts = [each for each in ledger.verdicts() if each.candidate in honest]
     if not verdicts:
         return
-    wrong = [each for each in verdicts if each.status != "passed" or each.rejects]
+    wrong = [each for each in verdicts if each.status != Status.PASSED or each.rejects]
     recorded = sum("/step-" in each.candidate for each in verdicts)
     left = len(honest) - len({each.candidate for each in verdicts})
     kept = {"candidate", "status", "error", "tier", "flags", "rejects", "evidence", "feedback", "speedup"}
@@ -65,7 +66,7 @@ def repeat(ledger: Ledger) -> Iterator[Figure]:
                 "gpu_ms": median_of(each.gpu_ms for each in good),
                 "baseline_ms": median_of(each.baseline_ms for each in good),
                 "n": len(speedups),
-                "other_statuses": counts(each.status for each in verdicts if each.status != "passed"),
+                "other_statuses": counts(each.status for each in verdicts if each.status != Status.PASSED),
             }
     for kind, text, limit in ((own.LARGE, "over 100 us", 0.015), (own.SMALL, "of 20 to 100 us", 0.03)):
         mine = {name: each for name, each in kernels.items() if name.startswith(kind)}
@@ -147,7 +148,7 @@ def problems(ledger: Ledger) -> Iterator[Figure]:
     whole = len(verdicts) >= PROBLEMS
     scope = f"{len(verdicts)} problems" if whole else f"partial: {len(verdicts)} of {PROBLEMS} problems"
     failed = {each.unit: each for each in ledger.of(Judged) if each.failure == "judge error"}
-    others = [each for each in verdicts if each.status != "passed" and each.unit not in failed]
+    others = [each for each in verdicts if each.status != Status.PASSED and each.unit not in failed]
     outcomes = Counter(each.failure or each.status for each in verdicts)
     seconds = [each.seconds for each in verdicts]
     yield Figure(
@@ -191,7 +192,7 @@ def _size_of(gpu_ms: float | None) -> str | None:
 
 
 def _within(verdict: Judged) -> bool:
-    if verdict.speedup is None or verdict.status != "passed":
+    if verdict.speedup is None or verdict.status != Status.PASSED:
         return False
     return abs(verdict.speedup - 1.0) <= (0.01 if (verdict.gpu_ms or 0.0) > LARGE_MS else 0.02)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Sequence
 
+from adaexplore.core.judging.status import Status
 from tool_scripts.judge_bench.figure import Figure, counts, met, quantile
 from tool_scripts.judge_bench.records import Batch, Judged, Ledger
 
@@ -44,8 +45,8 @@ def throughput(ledger: Ledger) -> Iterator[Figure]:
 def latency(ledger: Ledger) -> Iterator[Figure]:
     """Yield the time from the submission to the verdict, for compile errors and for passing kernels."""
     for kind, status, text, limit in (
-        ("compile", "compile", "compile errors", 1.5),
-        ("pass", "passed", "passing kernels with 100 timed runs", 4.0),
+        ("compile", Status.COMPILE, "compile errors", 1.5),
+        ("pass", Status.PASSED, "passing kernels with 100 timed runs", 4.0),
     ):
         asked = [each for each in ledger.verdicts() if each.unit.startswith(f"latency/{kind}/")]
         mine = [each for each in asked if each.status == status]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from adaexplore.core.judging.status import Status
 from adaexplore.core.wire import Workload
 
 
@@ -20,7 +21,7 @@ class WorkloadVerdict(Workload):
 
     model_config = ConfigDict(extra="ignore")
 
-    status: str
+    status: Status
     correctness: bool
     speedup: float | None = None
     gpu_ms: float | None = None

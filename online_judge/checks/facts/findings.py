@@ -39,17 +39,6 @@ class Fact(BaseModel):
         return cls.model_validate_json(json.dumps(data), strict=True)
 
 
-_ON_DEVICE = {Status.COMPILE, Status.ILLEGAL_ACCESS, Status.OUT_OF_MEMORY, Status.NOT_CHECKED}
-_CALLED = _ON_DEVICE | {Status.LAUNCH, Status.WRONG_SHAPE}
-_CLAIMABLE = {
-    Stage.LOAD: {Status.SYNTAX, Status.LOAD, Status.NOT_CHECKED},
-    Stage.CONSTRUCT: _ON_DEVICE | {Status.CONSTRUCT},
-    Stage.FORWARD: _CALLED,
-    Stage.TIMING: _CALLED,
-}
-_FALLBACK = {Stage.LOAD: Status.LOAD, Stage.CONSTRUCT: Status.CONSTRUCT}
-
-
 def _cut(text: str) -> str:
     if len(text) <= MAX_TEXT:
         return text
@@ -80,12 +69,12 @@ class Failure:
     @property
     def is_claimable(self) -> bool:
         """Return True if a candidate's process may report this status in this stage."""
-        return self.status in _CLAIMABLE[self.stage]
+        return self.stage in self.status.row.claimable
 
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
         """Read a candidate's report of its failure; an impossible status becomes the stage's own."""
-        fallback = cls(_FALLBACK.get(stage, Status.LAUNCH), stage)
+        fallback = cls(_other_error(stage), stage)
         said = claim if isinstance(claim, dict) else {}
         try:
             data = {"status": fallback.status, **printable.tree(said), "stage": stage}
@@ -93,6 +82,17 @@ class Failure:
         except ValueError:
             return fallback
         return found if found.is_claimable else replace(found, status=fallback.status)
+
+
+def _other_error(stage: Stage) -> Status:
+    """Return the status of an error of no known kind."""
+    match stage:
+        case Stage.LOAD:
+            return Status.LOAD
+        case Stage.CONSTRUCT:
+            return Status.CONSTRUCT
+        case Stage.FORWARD | Stage.TIMING:
+            return Status.LAUNCH
 
 
 @dataclass(frozen=True)
