@@ -12,7 +12,6 @@ from functools import cache
 
 from pydantic import BaseModel, ConfigDict
 
-from adaexplore.core.judging.status import Status
 from adaexplore.settings.yaml_text import read_bundled
 
 
@@ -48,7 +47,6 @@ class MistakeTable(BaseModel):
 
     mistakes: tuple[Mistake, ...]
     errors: dict[str, str]
-    reviews: dict[Status, str]
 
 
 @cache

@@ -7,7 +7,7 @@ import re
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.offline_writer.choices import is_swept
-from adaexplore.offline_writer.mistakes import mistake_table, rule_for
+from adaexplore.offline_writer.mistakes import rule_for
 from adaexplore.prompts.blocks import explain
 
 _NO_IDEA = "The kernel is right; divide the work among kernels in another way, or change the block size."
@@ -16,9 +16,7 @@ _NO_IDEA = "The kernel is right; divide the work among kernels in another way, o
 def review(kernel: ShownKernel, rng: random.Random) -> str:
     """Return one to three numbered suggestions."""
     if kernel.verdict is not None and kernel.failed:
-        known = mistake_table().reviews
-        first = known.get(kernel.verdict.status, "Find the cause that the finding names and remove it.")
-        rule = rule_for(explain(kernel.verdict))
+        first, rule = kernel.verdict.status.row.advice, rule_for(explain(kernel.verdict))
         points = [first, rule] if rule else [first]
     else:
         points = _faster(kernel.source, rng)
