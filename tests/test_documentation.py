@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from adaexplore.core import wire
 from adaexplore.core.environment import DeviceFacts, Environment
+from adaexplore.core.judging.status import Status
 
 ROOT = Path(__file__).resolve().parents[1]
 WIDTH = 120
@@ -69,6 +70,12 @@ def test_fields_of_the_wire_are_documented(model: type[BaseModel]) -> None:
     code = re.findall(r"`[^`\n]+`", "\n".join(prose("docs/judge-service.md")))
     documented = set(re.findall(r"\w+", " ".join(code)))
     assert model.model_fields.keys() <= documented
+
+
+def test_every_status_is_documented() -> None:
+    table = "\n".join(prose("docs/judge.md")).partition("| Status | Meaning |\n")[2].partition("\n\n")[0]
+    first = [line.split("|")[1] for line in table.splitlines()[1:]]
+    assert sorted(re.findall(r"`(\w+)`", " ".join(first))) == sorted(Status)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## Add an? (.+?)\n(.+?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
 AGENT = ("search policy", "model client", "task source")
-JUDGE = ("check", "baseline kind")
+JUDGE = ("check", "status", "baseline kind")
 
 
 def copy_with(folder: Path, *parts: str) -> Path:
@@ -139,6 +139,37 @@ def test_checks_of_the_examples_work(judge: LiveJudge) -> None:
     assert "an output has the strides" in rejected["metadata"]["feedback"]
 
 
+def test_status_of_the_example_is_known_everywhere(tmp_path: Path) -> None:
+    copy = copy_with(tmp_path / "copy", "status")
+    program = (
+        "from adaexplore.core.draft import DraftOutcome\n"
+        "from adaexplore.core.plan import StepKind\n"
+        "from adaexplore.core.step import StepResult\n"
+        "from adaexplore.core.verdict import Verdict\n"
+        "from adaexplore.view.model import shape_of\n"
+        "from online_judge.checks.facts.endings import WrongForm\n"
+        "from online_judge.verdict.endings import explain\n"
+        "from skill_memory.failures.failure import is_failure\n"
+        "found = explain(WrongForm(part='device', expected='cuda', got='cpu'), '')\n"
+        "verdict = Verdict(status=found.status)\n"
+        "shape = shape_of(StepResult(StepKind.SMALL, DraftOutcome.WRITTEN, verdict))\n"
+        "print(found.status.value, shape.value, is_failure(verdict), found)\n"
+    )
+    told = output(copy, program)
+    assert told.startswith("wrong_device wrong True ")
+    assert "Next: Return outputs on the device of the inputs." in told
+
+
+@pytest.mark.slow
+def test_status_without_row_is_a_type_error(tmp_path: Path) -> None:
+    copy = copy_with(tmp_path / "copy", "status")
+    file = copy / "adaexplore/core/judging/status.py"
+    file.write_text(file.read_text().replace("case Status.WRONG_DEVICE:", "case Status.WRONG_DTYPE:"))
+    words = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", str(file)]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=200)
+    assert "Missing return statement" in found.stdout
+
+
 def test_baseline_of_the_example_is_compiled(tmp_path: Path) -> None:
     copy = copy_with(tmp_path / "copy", "baseline kind")
     program = (
@@ -150,7 +181,11 @@ def test_baseline_of_the_example_is_compiled(tmp_path: Path) -> None:
         "all_baselines()['reduce-overhead'].prepare(torch.nn.Identity())\n"
         "assert all_baselines().keys() == set(get_args(BaselineKind))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=copy, capture_output=True, text=True, check=True, timeout=100
-    )
-    assert done.stdout == "reduce-overhead\n"
+    assert output(copy, program) == "reduce-overhead\n"
+
+
+def output(folder: Path, program: str) -> str:
+    """Return what a program prints that imports the packages in ``folder``."""
+    words = [sys.executable, "-c", program]
+    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=100)
+    return done.stdout

@@ -49,9 +49,7 @@ def test_silent_tests_accept_every_running_candidate() -> None:
 def test_call_accuracy_needs_every_call() -> None:
     entry = {"name": "call", "weight": 1.0, "hidden": False, "correctness": False}
     calls = [{**entry, "status": status} for status in ("wrong_value", "launch")]
-    assert (
-        summary([line("a", "wrong_value", metrics=metrics("wrong_value", *calls))])["call_accuracy"] == 0
-    )
+    assert summary([line("a", "wrong_value", metrics=metrics("wrong_value", *calls))])["call_accuracy"] == 0
 
 
 def test_stricter_figures_leave_flagged_kernels_out() -> None:
