@@ -407,3 +407,9 @@ def test_the_memory_page_shows_evidence():
     page = pages.memory_page(Shown((), (("memory.jsonl", (rule,)),)))
     assert "You cannot &lt;b&gt;" in page
     assert all(words in page for words in ("TypeError", "Triton 3.7.1, sm_90", "holds", "0.25"))
+
+
+@pytest.mark.parametrize("shape", Shape)
+def test_every_shape_has_a_colour(shape: Shape) -> None:
+    styles = (Path(pages.__file__).parent / "static" / "view.css").read_text(encoding="utf-8")
+    assert re.search(rf"\.{shape}\b[^{{}}]*\{{color:", styles)
