@@ -209,7 +209,13 @@ class Status(StrEnum):
     @property
     def is_fault(self) -> bool:
         """Whether it speaks against the candidate."""
-        return self.row.kind not in (StatusKind.PASSED, StatusKind.UNKNOWN)
+        match self.row.kind:
+            case StatusKind.PASSED | StatusKind.UNKNOWN:
+                return False
+            case StatusKind.LOAD | StatusKind.BUILD | StatusKind.RUN:
+                return True
+            case StatusKind.FORM | StatusKind.VALUES | StatusKind.REJECTED:
+                return True
 
     @property
     def ran(self) -> bool:
