@@ -7,7 +7,6 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from adaexplore.core.dialects import flashinfer, tritonbench
 from adaexplore.core.dialects.catalogue import TRITONBENCH, Benchmark
@@ -15,6 +14,7 @@ from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.judging.workloads import WorkloadVerdict
 from adaexplore.core.verdict import Status, Verdict
 
@@ -60,7 +60,7 @@ def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Wo
     """
     path, root = benchmark.paths[name], benchmark.root
     listed = flashinfer.workloads(path, root)
-    if found.metadata.get("workloads"):
+    if found.workloads:
         return listed
     definition = flashinfer.read_definition(input_text(path, "task file", TaskError), path)
     return [min(listed, key=lambda each: entry(definition, each, 1, root).data_bytes)]
@@ -85,9 +85,9 @@ def solution(definition: str, name: str, code: str, hardware: str | None, *, in_
     return made.model_dump_json(exclude_none=True)
 
 
-def times_ms(workload: Mapping[str, Any]) -> tuple[float, float] | None:
+def times_ms(workload: WorkloadVerdict) -> tuple[float, float] | None:
     """Return the times of candidate and reference that count; None if not timed."""
-    own, reference = WorkloadVerdict.model_construct(**workload).times_ms
+    own, reference = workload.times_ms
     return (own, reference) if own and reference else None
 
 
@@ -96,16 +96,22 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
 
     Deviations are unknown (NaN): the judge says whether a tolerance was met. ``made_by`` names the solution.
     """
-    stats = found.runtime_stats
-    alone = {"name": "1", "status": found.status.value, "score_ms": stats.get("score_ms", found.runtime_ms)}
-    alone["baseline_ms"] = stats.get("baseline_time")
-    environment = {"hardware": str(found.metadata.get("hardware") or "unknown"), "libs": {}}
+    timing = found.timing or RuntimeStats()
+    alone = WorkloadVerdict(
+        name="1",
+        weight=1.0,
+        status=found.status.value,
+        correctness=found.correct,
+        score_ms=timing.runtime_ms if timing.score_ms is None else timing.score_ms,
+        baseline_ms=timing.baseline_ms,
+    )
+    environment = {"hardware": found.hardware or "unknown", "libs": {}}
     timestamp = datetime.now(UTC).isoformat()
     made = []
-    for outcome in found.metadata.get("workloads") or [alone]:
-        if outcome["status"] == Status.NOT_CHECKED:
+    for outcome in found.workloads or (alone,):
+        if outcome.status == Status.NOT_CHECKED:
             continue
-        status = _STATUSES.get(Status(outcome["status"]), "RUNTIME_ERROR")
+        status = _STATUSES.get(Status(outcome.status), "RUNTIME_ERROR")
         evaluation = {"status": status, "environment": environment, "timestamp": timestamp, "log": ""}
         if status in ("PASSED", "INCORRECT_NUMERICAL"):
             evaluation["correctness"] = _UNKNOWN
@@ -119,7 +125,7 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
                 "reference_latency_ms": reference,
                 "speedup_factor": reference / own,
             }
-        workload = workloads[int(outcome["name"].partition(" ")[0]) - 1]  # names begin with a number
+        workload = workloads[int(outcome.name.partition(" ")[0]) - 1]  # names begin with a number
         trace = {
             "definition": definition,
             "workload": workload.model_dump(mode="json", exclude_unset=True),

@@ -87,11 +87,11 @@ def is_steady(entry: Mapping[str, Any]) -> bool:
 
 
 def _entry(verdict: Verdict) -> Entry:
-    stats = verdict.runtime_stats
-    rounds = stats.get("baseline_samples")
-    if not rounds:
+    timing = verdict.timing
+    if timing is None or not timing.baseline_samples:
         raise JudgeError("the judge does not send the timed calls of a baseline; use a judge of this version")
-    known = {key: stats[key] for key in _OF_THE_JUDGE if key in stats}
+    rounds = timing.baseline_samples
+    known = {name: getattr(timing, name) for name in _OF_THE_JUDGE if name in timing.model_fields_set}
     return summary(rounds) | known | {"samples": [[round(ms, 6) for ms in calls] for calls in rounds]}
 
 

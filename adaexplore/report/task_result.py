@@ -6,16 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.judging.flags import DEGENERATE
-from adaexplore.core.judging.workloads import read_workloads
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
+from adaexplore.core.verdict import Interval, Status, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings
@@ -65,18 +63,18 @@ class Best:
         if verdict is None:
             return self
         if not verdict.correct:
-            return replace(self, interpreted=self.interpreted or verdict.metadata.get("device") == "cpu")
+            return replace(self, interpreted=self.interpreted or verdict.device == "cpu")
         speedup = measured_speedup(verdict)
         worst = verdict.worst_workload
         found = Best(
             step=step,
             correct=True,
             speedup=speedup,
-            interpreted=verdict.runtime_stats.get("timing") == INTERPRETER,
+            interpreted=verdict.interpreted,
             interval=None if speedup is None else verdict.speedup_interval,
             flags=tuple(flag.id for flag in verdict.suspect_flags),
             problem_flags=tuple(flag.id for flag in verdict.problem_flags),
-            hardware=str(verdict.metadata.get("hardware") or ""),
+            hardware=verdict.hardware,
             workload_speedups=()
             if speedup is None
             else tuple(each.speedup for each in verdict.workloads if each.speedup is not None),
@@ -168,15 +166,15 @@ def why_failed(result: StepResult) -> str:
         return result.why
     text, _, advice = verdict.feedback.partition(_ADVICE)
     lines = text.split("\n")
-    if verdict.status is Status.COMPILE and "lints" not in verdict.metadata:
+    if verdict.status is Status.COMPILE and not verdict.lints:
         lines = [*lines[-1:], *lines[:-1]]
     return " ".join(" ".join([*lines, advice and f"Next: {advice}"]).split())
 
 
-def calls_ran(status: str, metadata: Mapping[str, Any]) -> bool:
+def calls_ran(verdict: Verdict) -> bool:
     """Return whether all calls of a candidate that were checked ran to completion: see its ``workloads``."""
-    calls = [each.status for each in read_workloads(metadata) if each.status != Status.NOT_CHECKED]
-    return all(each in RAN for each in (status, *calls))
+    calls = [each.status for each in verdict.workloads if each.status != Status.NOT_CHECKED]
+    return all(each in RAN for each in (verdict.status, *calls))
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -186,10 +184,9 @@ def measured_speedup(verdict: Verdict) -> float | None:
 
 
 def _sol_score(verdict: Verdict) -> float | None:
-    one = verdict.runtime_stats.get("sol_score")
     scores = [each.sol_score for each in verdict.workloads if each.sol_score is not None]
-    if not scores and isinstance(one, int | float):
-        scores = [one]
+    if not scores and verdict.timing is not None and verdict.timing.sol_score is not None:
+        scores = [verdict.timing.sol_score]
     return math.fsum(scores) / len(scores) if scores else None
 
 
@@ -238,7 +235,7 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
 
 
 def _ran(verdicts: Iterable[Verdict | None]) -> bool:
-    return any(each is not None and calls_ran(each.status, each.metadata) for each in verdicts)
+    return any(each is not None and calls_ran(each) for each in verdicts)
 
 
 def _problem_flags(verdicts: Iterable[Verdict | None]) -> tuple[str, ...]:
@@ -254,7 +251,7 @@ def _best_by_gpu(steps: Sequence[StepSummary]) -> dict[str, Best]:
         if own is None or not others:
             continue
         for model, verdict in ((_FIRST_GPU, own), *others.items()):
-            name = str(verdict.metadata.get("hardware") or model)
+            name = verdict.hardware or model
             bests[name] = bests.get(name, Best()).or_better(step.step, verdict)
     return bests
 

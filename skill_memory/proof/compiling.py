@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import CompileReport
 from skill_memory.failures.construct import offending_line
@@ -39,9 +40,9 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
     line = lines[report.line - 1].strip() if report.line and report.line <= len(lines) else ""
     text = "\n".join(part for part in (line, report.message.strip("\n")) if part)
     if works(report) or is_open(report):
-        return Verdict(status=Status(report.status), metadata={})
-    metadata = {"runtime_error": text, "runtime_error_name": report.error_name}
-    return Verdict(status=Status(report.status), metadata=metadata)
+        return Verdict(status=Status(report.status))
+    told = FailureText(runtime_error=text, runtime_error_name=report.error_name)
+    return Verdict(status=Status(report.status), failure=told)
 
 
 def located(collected: Collected, compile_: Compile) -> Collected:
@@ -86,5 +87,5 @@ def _located(task: str, failure: Failure, compile_: Compile) -> Failure:
 def _lacks_place(failure: Failure) -> bool:
     if not failure.reference or failure.verdict.status is Status.CRASH:
         return False
-    text = str(failure.verdict.metadata.get("runtime_error") or "")
+    text = failure.verdict.failure.runtime_error
     return "\n" not in text.strip() and not offending_line(text)

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from adaexplore.core.metrics import from_metrics
 from adaexplore.core.text.dispatch import with_dispatch
 from adaexplore.core.text.tunables import with_values
-from adaexplore.core.verdict import Verdict
 from tests.online_judge.live import LiveJudge
 
 from .test_judge_on_gpu import FUSED, REFERENCE, TIMED
@@ -88,7 +88,7 @@ TUNABLE = (
 
 def test_sweep_finds_numbers_for_each_workload(gpu_judge: LiveJudge) -> None:
     answer = gpu_judge.evaluate(TUNABLE, PROBLEM, hidden_workloads=HIDDEN, tune_s=20.0, **TIMED)
-    verdict = Verdict.from_metrics(answer)
+    verdict = from_metrics(answer)
     assert verdict.correct, answer["metadata"]
     tuned = answer["metadata"]["tuned"]
     assert [each["workload"] for each in tuned["by_shape"]] == ["large", "wide", "tall"]

@@ -22,6 +22,7 @@ from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob
+from tests.verdicts import metadata_of, verdict_of
 
 from .test_placement import A100, H100, slot
 from .test_scheduler import slots
@@ -39,7 +40,7 @@ class BrokenCache(ResultCache):
 def found(slot: object, job: EvaluationJob, cancelled: threading.Event) -> Verdict:
     assert isinstance(job.request, EvaluationRequest)
     facts = {"source": job.request.custom_model_src, "recorded_ms": job.recorded_ms}
-    return Verdict(status=Status.WRONG_VALUE, metadata=facts)
+    return verdict_of(status=Status.WRONG_VALUE, metadata=facts)
 
 
 def with_board(
@@ -157,7 +158,7 @@ def test_shared_evaluation_continues_after_first_client_cancels() -> None:
         assert board.look(first).state == "cancelled"
         verdict = board.look(second).verdict
         assert verdict is not None
-        assert verdict.metadata["source"] == "x = 1"
+        assert metadata_of(verdict)["source"] == "x = 1"
         assert (first.request, second.request) == (None, None)
 
     with_board(body, start=True)

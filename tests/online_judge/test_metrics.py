@@ -5,6 +5,7 @@ from typing import Any
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import DeviceQueue, QueueStatus
 from online_judge.queue.metrics import Metrics
+from tests.verdicts import verdict_of
 
 
 def lines(metrics: Metrics) -> list[str]:
@@ -12,13 +13,13 @@ def lines(metrics: Metrics) -> list[str]:
 
 
 def passed(**metadata: Any) -> Verdict:
-    return Verdict(status=Status.PASSED, metadata=metadata)
+    return verdict_of(status=Status.PASSED, metadata=metadata)
 
 
 def test_share_of_the_exclusive_slot_can_be_computed() -> None:
     metrics = Metrics()
     for use in ({"held_s": 2.0, "gpu_s": 1.5}, {"held_s": 1.0, "gpu_s": 0.5}):
-        metrics.judged(0, Verdict(status=Status.PASSED, runtime_stats={"slot": use}))
+        metrics.judged(0, verdict_of(status=Status.PASSED, runtime_stats={"slot": use}))
     assert 'adaexplore_judge_slot_held_seconds_total{device="0"} 3.0' in lines(metrics)
     assert 'adaexplore_judge_slot_gpu_seconds_total{device="0"} 2.0' in lines(metrics)
 

@@ -37,6 +37,7 @@ from adaexplore.prompts.steps import (
     review_first,
 )
 from tests.differences import apply_differences
+from tests.verdicts import verdict_of
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TASK = Task(
@@ -54,11 +55,11 @@ FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
 RULES = ("You cannot call `tl.tanh`.", "You cannot use `break` in a kernel.")
 FAST = ShownKernel(
     "class ModelNew: ...  # fast",
-    Verdict(status=Status.PASSED, runtime_ms=0.5, runtime_stats={"mean": 0.5, "fast_p": 2.0}),
+    verdict_of(status=Status.PASSED, runtime_ms=0.5, runtime_stats={"mean": 0.5, "fast_p": 2.0}),
 )
 BROKEN = ShownKernel(
     "class ModelNew: ...  # broken",
-    Verdict(status=Status.COMPILE, metadata={"feedback": "line 3: cannot call tl.tanh"}),
+    verdict_of(status=Status.COMPILE, metadata={"feedback": "line 3: cannot call tl.tanh"}),
 )
 VARIED = (
     "class ModelNew: ...  # varied\n"
@@ -69,7 +70,7 @@ VARIED = (
 
 SUSPECT = ShownKernel(
     "class ModelNew: ...  # torch only",
-    Verdict(
+    verdict_of(
         status=Status.PASSED,
         runtime_ms=0.5,
         metadata={
@@ -251,7 +252,7 @@ def test_tunables_are_requested_only_for_tuning_judges() -> None:
 
 
 def test_prompt_states_tuned_values_and_repeated_program() -> None:
-    tuned = Verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
+    tuned = verdict_of(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
     text = SHARED.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
     assert "Verdict: passed\ntuned by the judge: BLOCK = 128, STAGES = 3\nnote: the same program" in text
     plain = PAPER.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
@@ -264,7 +265,8 @@ def kernel(name: str, speedup: float | None) -> ShownKernel:
     if speedup is None:
         return ShownKernel(source, Verdict(status=Status.COMPILE))
     return ShownKernel(
-        source, Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup})
+        source,
+        verdict_of(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}),
     )
 
 
@@ -311,7 +313,7 @@ def test_missing_and_unused_values_raise() -> None:
 
 
 def test_interpreter_times_enter_no_prompt() -> None:
-    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
+    verdict = verdict_of(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
     assert finding(verdict) == "passed"
 
 
@@ -341,7 +343,7 @@ def test_flags_are_hidden_unless_shows_flags_is_set(layout: Layout) -> None:
 
 def test_a_long_list_of_flags_is_cut() -> None:
     names = [f"flag_number_{number}" for number in range(100)]
-    line = flags_line(Verdict(status=Status.PASSED, metadata={"integrity": names}))
+    line = flags_line(verdict_of(status=Status.PASSED, metadata={"integrity": names}))
     assert len(line) == FLAGS_LIMIT
     assert "\n" not in line
 
@@ -358,7 +360,7 @@ def test_prompt_states_the_required_precision(tier: Tier, said: str) -> None:
 
 
 def test_explanations_of_other_judges_lose_their_beginning() -> None:
-    verdict = Verdict(status=Status.LAUNCH, metadata={"runtime_error": "x" * 5000 + "the cause"})
+    verdict = verdict_of(status=Status.LAUNCH, metadata={"runtime_error": "x" * 5000 + "the cause"})
     text = explain(verdict)
     assert len(text) == FEEDBACK_LIMIT
     assert text.endswith("the cause")

@@ -11,10 +11,11 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from tests.verdicts import verdict_of
 
 
 def _passed(speedup: float) -> Verdict:
-    return Verdict(
+    return verdict_of(
         status=Status.PASSED,
         metadata={"hardware": "GPU", "correctness_trials": "(5 / 5)"},
         runtime_ms=2.0,

@@ -14,8 +14,9 @@ from adaexplore.core.plan import StepKind
 from adaexplore.core.verdict import Score, Status, Verdict
 from adaexplore.records.step_writer import SEPARATOR
 from adaexplore.records.task_records import TaskRecords
+from tests.verdicts import metadata_of, verdict_of
 
-WRONG = Verdict(status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"})
+WRONG = verdict_of(status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"})
 
 
 def without_times(folder: Path) -> dict[str, bytes]:
@@ -428,7 +429,7 @@ def test_release_proposals_are_read_from_text_metrics(tmp_path):
     records = TaskRecords(tmp_path, "IRL").steps()
     assert [record.verdict.speedup for record in records if record.verdict] == [1.5, 3.0]
     assert records[0].verdict is not None
-    assert records[0].verdict.metadata["note"] == "a runtime=3 b"
+    assert metadata_of(records[0].verdict)["note"] == "a runtime=3 b"
     assert records[1].node.plan.context_ids == (1,)
     assert records[1].node.global_best_node_id == 2
 

@@ -4,11 +4,12 @@ import pytest
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.report.race import race, race_text
+from tests.verdicts import verdict_of
 
 
 def timed(speedup: float, *interval: float) -> Verdict:
     stats = {"fast_p": speedup} | dict(zip(("ci_low", "ci_high"), interval, strict=False))
-    return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+    return verdict_of(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.run.verdicts import Verdicts
 from tests.flags import flags_metadata
 from tests.run.parts import TASK, StubJudge
+from tests.verdicts import verdict_of
 
 FLAG = Flag("no_own_kernel", SUSPECT, "none of its kernels ran")
 
@@ -42,7 +43,7 @@ def test_recorded_verdicts_are_not_requested() -> None:
 
 
 def timed(speedup: float, **stats: Any) -> Verdict:
-    return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
+    return verdict_of(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
 
 
 def test_requests_carry_best_of_recorded_and_judged() -> None:

@@ -53,7 +53,7 @@ for number in itertools.count():
     if number == tasks and sys.argv[4] == "once":
         break
     updater.add([TaskFailures(f"run/{worker}_{number % tasks}", tuple(
-        Failure(step, "", Verdict(status=Status.LAUNCH, metadata={
+        Failure(step, "", verdict_of(status=Status.LAUNCH, metadata={
             "runtime_error": f"ValueError: mistake {'abc'[step]}"}), lineage=step)
         for step in range(3)
     ))])
