@@ -8,7 +8,7 @@ from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.verdict import Status, Verdict
 
 
-def verdict_of(
+def make_verdict(
     status: Status,
     metadata: dict[str, Any] | None = None,
     runtime_ms: float | None = None,
@@ -34,3 +34,9 @@ def metadata_of(verdict: Verdict) -> dict[str, Any]:
 def stats_of(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = to_metrics(verdict)["runtime_stats"]
     return found
+
+
+def changed(verdict: Verdict, metadata: dict[str, Any] | None = None, **stats: Any) -> Verdict:
+    """Return the verdict with further keys of ``metadata`` and ``runtime_stats``."""
+    told = metadata_of(verdict) | (metadata or {})
+    return make_verdict(verdict.status, told, verdict.runtime_ms, stats_of(verdict) | stats)

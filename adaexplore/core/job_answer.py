@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BaseModel, PlainSerializer, PlainValidator
 
-from adaexplore.core.metrics import from_metrics, to_job_verdict
+from adaexplore.core.metrics import JobVerdict, from_metrics, to_metrics
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, JobKind, JobState, ProblemReport, ProfileReport
 
@@ -20,7 +20,11 @@ def _read(told: object) -> Verdict:
         raise ValueError(f"not a verdict ({type(error).__name__}: {error})") from error
 
 
-_Verdict = Annotated[Verdict, PlainValidator(_read), PlainSerializer(to_job_verdict)]
+def _write(verdict: Verdict) -> dict[str, Any]:
+    return {"status": verdict.status.value, **to_metrics(verdict)}
+
+
+_Verdict = Annotated[Verdict, PlainValidator(_read), PlainSerializer(_write, return_type=JobVerdict)]
 
 
 class JobAnswer(BaseModel):

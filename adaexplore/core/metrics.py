@@ -58,7 +58,7 @@ class JobVerdict(TypedDict):
 def to_metrics(verdict: Verdict) -> dict[str, Any]:
     """Return the five keys of ``step_k_metrics.json``, in the release's order; an infinite number is null."""
     metadata: dict[str, Any] = {"status": verdict.status}
-    same = verdict.model_dump(include=_SAME.keys(), exclude_unset=True)
+    same = verdict.model_dump(include=set(_SAME), exclude_unset=True)
     for name in Verdict.model_fields:
         if name in same:
             metadata[name] = same[name]
@@ -83,10 +83,6 @@ def to_metrics(verdict: Verdict) -> dict[str, Any]:
         inf_nan_mode="null",
     )
     return metrics
-
-
-def to_job_verdict(verdict: Verdict) -> JobVerdict:
-    return JobVerdict(status=verdict.status.value, **to_metrics(verdict))
 
 
 def from_metrics(data: Mapping[str, Any]) -> Verdict:
@@ -168,13 +164,12 @@ def _read_flags(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _flag_keys(kernel: Iterable[Flag], problem: Iterable[ProblemFlag]) -> dict[str, Any]:
-    listed = {name: [asdict(each) for each in flags] for name, flags in zip(_OF_FLAGS, (kernel, problem))}
-    return {
-        key: value
-        for name, told in listed.items()
-        if told
-        for key, value in ((name, [each["id"] for each in told]), (f"{name}_evidence", told))
-    }
+    listed = {"integrity": list(map(asdict, kernel)), "problem_flags": list(map(asdict, problem))}
+    keys: dict[str, Any] = {}
+    for name, told in listed.items():
+        if told:
+            keys |= {name: [each["id"] for each in told], f"{name}_evidence": told}
+    return keys
 
 
 def _ids(metadata: Mapping[str, Any], name: str) -> list[str]:

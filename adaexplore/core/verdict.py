@@ -169,8 +169,9 @@ class Verdict(BaseModel):
         if self.timing is None or self.timing.speedup is None:
             return None
         low, high = self.timing.ci_low, self.timing.ci_high
-        known = low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
-        return Interval(low, high) if known else None
+        if low is None or high is None or not math.isfinite(low) or not math.isfinite(high):
+            return None
+        return Interval(low, high)
 
     @property
     def suspect_flags(self) -> tuple[Flag, ...]:

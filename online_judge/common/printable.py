@@ -19,8 +19,10 @@ def tree(value: object) -> Any:
         return text(value)
     if isinstance(value, dict):
         return {tree(key): tree(inner) for key, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(map(tree, value))
+    if isinstance(value, list):
+        return [tree(inner) for inner in value]
+    if type(value) is tuple:
+        return tuple(map(tree, value))
     if isinstance(value, BaseModel):
         given = {name: tree(getattr(value, name)) for name in value.model_fields_set}
         return value.model_copy(update=given)

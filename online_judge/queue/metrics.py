@@ -79,7 +79,7 @@ class Metrics:
 
     def judged(self, device: int, verdict: Verdict) -> None:
         """Count what a verdict from a device tells: flags, the sweep, the exclusive use of the device."""
-        for flag in {each.id for each in (*verdict.flags, *verdict.problem_flags)}:
+        for flag in {each.id for each in verdict.flags} | {each.id for each in verdict.problem_flags}:
             self._flags.labels(flag).inc()
         if verdict.has_drifted_baseline:
             self._drift.labels(str(device)).inc()

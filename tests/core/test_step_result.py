@@ -8,9 +8,9 @@ from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Status, Verdict
-from tests.verdicts import verdict_of
+from tests.verdicts import make_verdict
 
-PASSED = verdict_of(status=Status.PASSED, runtime_stats={"fast_p": 2.0})
+PASSED = make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 2.0})
 WRONG = Verdict(status=Status.COMPILE)
 
 

@@ -9,7 +9,7 @@ import pytest
 from adaexplore.core.judging.flags import Flag, ProblemFlag
 from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.verdict import Status
-from tests.verdicts import verdict_of
+from tests.verdicts import make_verdict
 
 EVIDENCE = [
     {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls launch one"},
@@ -71,7 +71,7 @@ def test_figures_of_wrong_type_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_a_flag_without_evidence_is_suspect() -> None:
-    verdict = verdict_of(status=Status.PASSED, metadata={"integrity": ["something_new"]})
+    verdict = make_verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
     assert verdict.suspect_flags == (Flag("something_new", "suspect", ""),)
 
 
@@ -90,7 +90,7 @@ OF_NOW = {
 
 @pytest.mark.parametrize("metadata", [OF_BEFORE, OF_NOW])
 def test_a_flagged_problem_leaves_the_kernel_clean(metadata: dict[str, Any]) -> None:
-    verdict = verdict_of(status=Status.PASSED, metadata=metadata)
+    verdict = make_verdict(status=Status.PASSED, metadata=metadata)
     assert verdict.problem_flags == (ProblemFlag("degenerate_problem", "trivial answers pass: zeros"),)
     assert [flag.id for flag in verdict.flags] == ["launch_bound"]
     assert verdict.suspect_flags == ()
@@ -106,14 +106,14 @@ def test_a_rejected_candidate_is_not_correct() -> None:
     assert (verdict.status, verdict.correct, verdict.speedup) == (Status.INTEGRITY, False, None)
     assert verdict.score.compiled
     with pytest.raises(ValueError, match="clock_mismatch"):
-        verdict_of(status=Status.PASSED, metadata=rejected)
+        make_verdict(status=Status.PASSED, metadata=rejected)
 
 
 @pytest.mark.parametrize(
     "stats", [{"ci_low": "1", "ci_high": 2.0}, {"ci_low": 1.0}, {"timing": "interpreter"}]
 )
 def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) -> None:
-    verdict = verdict_of(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
+    verdict = make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
     assert verdict.speedup_interval is None
 
 
@@ -122,5 +122,5 @@ def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) 
     [{"integrity": "x"}, {"integrity_evidence": [7]}, {"problem_flags": "x"}, {"tier": ["strict"]}],
 )
 def test_malformed_metadata_gives_no_flags(metadata: dict[str, Any]) -> None:
-    verdict = verdict_of(status=Status.PASSED, metadata=metadata)
+    verdict = make_verdict(status=Status.PASSED, metadata=metadata)
     assert (verdict.flags, verdict.problem_flags, verdict.tier) == ((), (), None)

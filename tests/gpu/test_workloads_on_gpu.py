@@ -94,8 +94,8 @@ def test_sweep_finds_numbers_for_each_workload(gpu_judge: LiveJudge) -> None:
     assert [each["workload"] for each in tuned["by_shape"]] == ["large", "wide", "tall"]
     assert [each["shape"] for each in tuned["by_shape"]] == [[13, 14], [10, 14], [14, 13]]
     assert all(each["best_ms"] < each["declared_ms"] for each in tuned["by_shape"]), tuned
-    assert verdict.tuned is not None
-    text = with_dispatch(with_values(TUNABLE, verdict.tuned), verdict.tuned_by_shape)
+    assert verdict.tuned_values is not None
+    text = with_dispatch(with_values(TUNABLE, verdict.tuned_values), verdict.tuned_by_shape)
     again = gpu_judge.evaluate(text, PROBLEM, **TIMED)
     assert again["runtime_stats"]["fast_p"] == pytest.approx(answer["runtime_stats"]["fast_p"], rel=0.2)
 

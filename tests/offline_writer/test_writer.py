@@ -29,7 +29,7 @@ from adaexplore.offline_writer.module import translate
 from adaexplore.offline_writer.writer import OfflineWriter, possible_designs
 from adaexplore.prompts.directions import offered_directions
 from tests.offline_writer.modules import MODULES
-from tests.verdicts import verdict_of
+from tests.verdicts import make_verdict
 
 LINEAR = MODULES["linear_epilogue"]
 SOFTMAX = MODULES["softmax_dim1"]
@@ -40,7 +40,7 @@ def judged(source: str, verdict: str) -> ShownKernel:
     status, _, feedback = verdict.partition(": ")
     status, _, speedup = status.partition(", ")
     times = {"runtime_stats": {"fast_p": float(speedup.rstrip("x"))}} if speedup else {}
-    found = verdict_of(status=Status(status), metadata={"feedback": feedback}, **times)
+    found = make_verdict(status=Status(status), metadata={"feedback": feedback}, **times)
     return ShownKernel(source, found)
 
 

@@ -53,7 +53,7 @@ from online_judge.protocol.measurement import DeviceUse, HostClock, Times, Timin
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target
-from tests.verdicts import metadata_of, stats_of, verdict_of
+from tests.verdicts import make_verdict, metadata_of, stats_of
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", num_correct_trials=3, backend="triton")
 CPU = Target("CPU (Triton interpreter, sm_90)", "cpu", cuda=False)
@@ -107,8 +107,10 @@ def timing(**changes: Any) -> Timing:
         "baseline_trials": 280,
         "rounds": 6,
         "stopped_early": False,
-        "use": DeviceUse(1.5, 0.5, 0.25, {"warm": 0.125}),
-        "host": HostClock(0.2, 0.2, 10.0, 0.01, None, 0.002),
+        "use": DeviceUse(held_s=1.5, waited_s=0.5, gpu_s=0.25, spent_s={"warm": 0.125}),
+        "host": HostClock(
+            wall_open_ms=0.2, baseline_open_ms=0.2, block_ms=10.0, tail_ms=0.01, graph_ms=None, copy_ms=0.002
+        ),
         "before": None,
         "after": None,
         "peak": None,
@@ -425,7 +427,7 @@ def test_problem_flags_are_listed_separately() -> None:
     problem = ProblemFacts(trivial_answers=("zeros",), constant_inputs=True, tolerance=0.05, looseness=0.5)
     verdict = assemble.evaluated(REQUEST, CPU, result(problem=problem), END)
     assert verdict.flags == ()
-    assert [tuple(flag) for flag in verdict.problem_flags] == [
+    assert [(flag.id, flag.evidence) for flag in verdict.problem_flags] == [
         ("degenerate_problem", "trivial answers pass: zeros"),
         ("constant_inputs", "get_inputs() gives the same values under every seed"),
         ("loose_tolerance", "the tolerance 0.05 is 0.5 standard deviations of the output"),
@@ -433,7 +435,7 @@ def test_problem_flags_are_listed_separately() -> None:
 
 
 def test_untimed_verdict_reports_no_runtime_or_speedup() -> None:
-    assert assemble.evaluated(REQUEST, GPU, result(), END).runtime_stats == {}
+    assert stats_of(assemble.evaluated(REQUEST, GPU, result(), END)) == {}
     interpreted = assemble.evaluated(REQUEST, CPU, result(), END)
     assert stats_of(interpreted) == {"fast_p": 1.0, "timing": "interpreter"}
     assert (interpreted.runtime_ms, interpreted.speedup) == (None, None)
@@ -473,7 +475,7 @@ def test_every_verdict_says_where_it_comes_from() -> None:
     ]
     for verdict in verdicts:
         assert metadata_of(verdict).items() >= (facts | {"sandbox": SANDBOX}).items()
-    assert assemble.evaluator_died_twice(request, GPU, Stage.LOAD).metadata.items() >= facts.items()
+    assert metadata_of(assemble.evaluator_died_twice(request, GPU, Stage.LOAD)).items() >= facts.items()
 
 
 @pytest.mark.parametrize(
@@ -513,9 +515,9 @@ def test_death_beside_the_evaluator_is_a_crash() -> None:
 
 def test_printed_text_goes_with_failures_only() -> None:
     end = replace(END, printed="see /judge/job-1/out at 0x7f00aa11bb22\n")
-    assert "stdout" not in assemble.evaluated(REQUEST, CPU, result(), end).metadata
+    assert "stdout" not in metadata_of(assemble.evaluated(REQUEST, CPU, result(), end))
     for found in (result(WRONG), result(observations=(UnjoinedStream(),))):
-        metadata = assemble.evaluated(REQUEST, CPU, found, end).metadata
+        metadata = metadata_of(assemble.evaluated(REQUEST, CPU, found, end))
         assert metadata["stdout"] == "see out at 0x..."
 
 
@@ -528,20 +530,20 @@ def test_leftover_processes_are_flagged_when_candidate_passes() -> None:
 
 def test_candidate_raising_before_first_trial_reports_no_trials() -> None:
     broken = result(Raised(failure=LAUNCH), trials_passed=0, grades=())
-    assert "correctness_trials" not in assemble.evaluated(REQUEST, CPU, broken, END).metadata
+    assert "correctness_trials" not in metadata_of(assemble.evaluated(REQUEST, CPU, broken, END))
     wrong = assemble.evaluated(REQUEST, CPU, result(WRONG, trials_passed=0, grades=()), END)
     assert metadata_of(wrong)["correctness_trials"] == "(0 / 3)"
     assert "tier" not in metadata_of(wrong)
 
 
 def test_least_precise_output_counts() -> None:
-    metadata = assemble.evaluated(REQUEST, CPU, result(grades=(STRICT, HALF)), END).metadata
+    metadata = metadata_of(assemble.evaluated(REQUEST, CPU, result(grades=(STRICT, HALF)), END))
     assert (metadata["tier"], metadata["precision"]["basis"]) == ("half", "emulated")
 
 
 def test_infinite_numbers_are_null_on_the_wire() -> None:
     wild = replace(HALF, error=replace(HALF.error, rms=math.inf))
-    metadata = assemble.evaluated(REQUEST, CPU, result(grades=(wild,)), END).metadata
+    metadata = metadata_of(assemble.evaluated(REQUEST, CPU, result(grades=(wild,)), END))
     assert metadata["precision"]["rms"] is None
     json.dumps(metadata, allow_nan=False)
 
@@ -603,13 +605,13 @@ def test_large_source_is_a_load_failure() -> None:
 
 
 def test_seconds_of_the_stages_are_rounded() -> None:
-    verdict = verdict_of(status=Status.PASSED, metadata={"tier": "strict"})
+    verdict = make_verdict(status=Status.PASSED, metadata={"tier": "strict"})
     timed = assemble.with_seconds(verdict, {"load": 0.12349, "lock": 1.0})
     assert metadata_of(timed) == {"tier": "strict", "seconds": {"load": 0.123, "lock": 1.0}}
 
 
 def test_feedback_starts_with_unusable_tunables() -> None:
-    failed = verdict_of(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
+    failed = make_verdict(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
     verdict = tuning.with_unused_tunables(failed, "its name is 3")
     assert metadata_of(verdict)["feedback"] == "TUNABLES was not used: its name is 3\nload: no\nNext: yes"
     assert metadata_of(verdict)["tuned"] == {"problem": "its name is 3"}
@@ -699,4 +701,4 @@ def test_own_tolerance_brings_the_sol_score() -> None:
     assert stats_of(found)["sol_score"] == pytest.approx(1 / (1 + 0.1 / 0.2), rel=1e-6)
     assert metadata_of(found)["tolerance"]["max_atol"] == 0.01
     assert found.tier is None
-    assert "sol_score" not in assemble.evaluated(REQUEST, GPU, result(timing=timed), END).runtime_stats
+    assert "sol_score" not in stats_of(assemble.evaluated(REQUEST, GPU, result(timing=timed), END))

@@ -25,7 +25,7 @@ from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.conversation import ProcessLost, ReferenceTimeout
 from online_judge.slots.device_slot import DeviceSlot
-from tests.verdicts import metadata_of, verdict_of
+from tests.verdicts import make_verdict, metadata_of
 
 from .test_assemble import result, timing
 
@@ -49,7 +49,7 @@ def evaluate(monkeypatch: pytest.MonkeyPatch, *results: Status | Exception) -> V
         result = next(left)
         if isinstance(result, Exception):
             raise result
-        return verdict_of(status=result, metadata={"feedback": result.value}), KNOWN
+        return make_verdict(status=result, metadata={"feedback": result.value}), KNOWN
 
     monkeypatch.setattr(DeviceSlot, "_evaluate", judged)
     return slot().evaluate(EvaluationRequest(), None, threading.Event())

@@ -22,7 +22,7 @@ from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob
-from tests.verdicts import metadata_of, verdict_of
+from tests.verdicts import make_verdict, metadata_of
 
 from .test_placement import A100, H100, slot
 from .test_scheduler import slots
@@ -40,7 +40,7 @@ class BrokenCache(ResultCache):
 def found(slot: object, job: EvaluationJob, cancelled: threading.Event) -> Verdict:
     assert isinstance(job.request, EvaluationRequest)
     facts = {"source": job.request.custom_model_src, "recorded_ms": job.recorded_ms}
-    return verdict_of(status=Status.WRONG_VALUE, metadata=facts)
+    return make_verdict(status=Status.WRONG_VALUE, metadata=facts)
 
 
 def with_board(
@@ -187,7 +187,7 @@ def test_recorded_time_is_read_once_a_job(monkeypatch: pytest.MonkeyPatch, *, du
         job = await board.submit(Job.of_v2(BODY, A) if durable else Job("candidate", BODY.request, A))
         await board.wait(job, 10)
         assert isinstance(job.outcome, Verdict)
-        assert job.outcome.metadata["recorded_ms"] == 1.5
+        assert metadata_of(job.outcome)["recorded_ms"] == 1.5
         assert times == [2.5]
 
     with_board(body, start=True)

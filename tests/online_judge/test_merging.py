@@ -9,7 +9,7 @@ import pytest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Workload
 from online_judge.verdict.merging import Judged, merged, says_more
-from tests.verdicts import metadata_of, stats_of, verdict_of
+from tests.verdicts import changed, make_verdict, metadata_of, stats_of
 
 
 def passed(name: str, speedup: float, weight: float = 1.0, hidden: bool = False, **metadata: Any) -> Judged:
@@ -19,18 +19,21 @@ def passed(name: str, speedup: float, weight: float = 1.0, hidden: bool = False,
         "ci_high": speedup * 2,
         "gpu_ms": 1.0,
         "baseline_gpu_ms": speedup,
-        "timing": "gpu",
         "clocks": {"at": name},
         "slot": {"held_s": 1.0, "waited_s": 0.0, "gpu_s": 0.5, "spent_s": {}},
     }
-    verdict = verdict_of(status=Status.PASSED, metadata=metadata, runtime_ms=1.0, runtime_stats=stats)
+    verdict = make_verdict(status=Status.PASSED, metadata=metadata, runtime_ms=1.0, runtime_stats=stats)
     return Judged(Workload(name=name, weight=weight, hidden=hidden, inputs="float32[8]"), verdict)
 
 
 def failed(name: str, status: Status = Status.WRONG_VALUE, hidden: bool = False, **metadata: Any) -> Judged:
     metadata = {"feedback": f"{status}: [37, 5] is wrong\nNext: look", "hardware": "h"} | metadata
     workload = Workload(name=name, weight=1.0, hidden=hidden, inputs="" if hidden else "float32[8]")
-    return Judged(workload, verdict_of(status=status, metadata=metadata))
+    return Judged(workload, make_verdict(status=status, metadata=metadata))
+
+
+def with_stats(judged: Judged, **stats: Any) -> Judged:
+    return Judged(judged.workload, changed(judged.verdict, **stats))
 
 
 def test_score_is_the_weighted_geometric_mean() -> None:
@@ -39,7 +42,6 @@ def test_score_is_the_weighted_geometric_mean() -> None:
     assert verdict.speedup_interval == pytest.approx((1.0, 4.0))
     assert stats_of(verdict)["baseline_gpu_ms"] == pytest.approx(2.0)
     assert verdict.runtime_ms == pytest.approx(1.0)
-    assert stats_of(verdict)["timing"] == "gpu"
     assert "clocks" not in stats_of(verdict)
     assert stats_of(verdict)["slot"]["held_s"] == 2.0
     assert [each["speedup"] for each in metadata_of(verdict)["workloads"]] == [8.0, 1.0]
@@ -63,10 +65,10 @@ def test_slow_workload_is_named_below_the_limit(speedup: float, named: bool) -> 
 @pytest.mark.parametrize(("second", "merged_score"), [(0.0, 0.0), (0.25, 0.5), (None, None)])
 def test_sol_score_of_zero_counts(second: float | None, merged_score: float | None) -> None:
     judged = [passed("a", 2.0), passed("b", 2.0)]
-    stats_of(judged[0].verdict)["sol_score"] = 1.0
+    judged[0] = with_stats(judged[0], sol_score=1.0)
     if second is not None:
-        stats_of(judged[1].verdict)["sol_score"] = second
-    assert merged(judged, []).runtime_stats.get("sol_score") == merged_score
+        judged[1] = with_stats(judged[1], sol_score=second)
+    assert stats_of(merged(judged, [])).get("sol_score") == merged_score
 
 
 def test_timeout_feedback_names_limit_of_all_workloads() -> None:
@@ -100,8 +102,9 @@ def test_hidden_failure_gives_only_its_status() -> None:
     flags = {"integrity": ["inputs_written"], "integrity_evidence": []}
     words: dict[str, Any] = {"stdout": "37", "runtime_error": "37", "max_difference": ["37"], **flags}
     verdict = merged([passed("a", 2.0), failed("secret", hidden=True, **words)], [])
-    workloads = metadata_of(verdict).pop("workloads")
-    text = json.dumps(metadata_of(verdict))
+    told = metadata_of(verdict)
+    workloads = told.pop("workloads")
+    text = json.dumps(told)
     assert "37" not in text
     assert "secret" not in text
     assert metadata_of(verdict)["hardware"] == "h"
@@ -164,20 +167,23 @@ def test_trivial_workloads_do_not_count_in_the_score() -> None:
 
 
 def test_times_that_count_are_listed() -> None:
-    first = passed("a", 1.0)
-    stats_of(first.verdict).update(score_ms=10.0, baseline_time=10.0, gpu_ms=0.1)
+    first = with_stats(passed("a", 1.0), score_ms=10.0, baseline_time=10.0, gpu_ms=0.1)
     listed = merged([first, passed("b", 2.0)], []).workloads
     assert (listed[0].times_ms, listed[1].times_ms) == ((10.0, 10.0), (1.0, 2.0))
     assert "10 ms, reference 10 ms" in listed[0].summary
 
 
+def precision(tier: str) -> dict[str, Any]:
+    return {"tier": tier, "rms": 0.1, "peak": 1.0, "noise": 0.1, "limits": {}, "basis": "constants"}
+
+
 def test_least_precise_workload_decides_the_tier() -> None:
     judged = [
-        passed("a", 2.0, tier="strict", precision={"p": 1}),
-        passed("b", 2.0, tier="half", precision={"p": 2}),
+        passed("a", 2.0, tier="strict", precision=precision("strict")),
+        passed("b", 2.0, tier="half", precision=precision("half")),
     ]
     verdict = merged(judged, [])
-    assert (verdict.tier, metadata_of(verdict)["precision"]) == ("half", {"p": 2})
+    assert (verdict.tier, metadata_of(verdict)["precision"]) == ("half", precision("half"))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Workload
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.config_sweep import evaluate_tuned
-from tests.verdicts import metadata_of, verdict_of
+from tests.verdicts import make_verdict, metadata_of
 
 SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
 SHAPES = [(3, 4), (9, 4)]
@@ -38,8 +38,8 @@ class Slot:
     def evaluate(self, request: EvaluationRequest, recorded_ms: Any, cancelled: Any) -> Verdict:
         self.judged.append(request.custom_model_src)
         if any(f"BLOCK = {block}\n" in request.custom_model_src for block in self._failing):
-            return verdict_of(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
-        return verdict_of(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
+            return make_verdict(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
+        return make_verdict(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
 
     def sweep(
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: Any, workload: int
@@ -81,12 +81,12 @@ def test_winner_is_judged_as_the_recorded_text() -> None:
     assert (tuned["best_ms"], tuned["declared_ms"]) == (1.0, 2.0)
     assert tuned["seconds"] >= 0
     assert tuned["spent_s"] == {"compile": 2.0}
-    assert verdict.tuned == tuned["values"]
+    assert verdict.tuned_values == tuned["values"]
 
 
 def test_declared_values_are_a_configuration_and_the_first() -> None:
     slot = Slot(ranked(DECLARED, 1))
-    assert judged(slot).tuned == {"BLOCK": 64}
+    assert judged(slot).tuned_values == {"BLOCK": 64}
     assert slot.judged == [SOURCE]
     assert slot.asked == [SweepTerms(10.0, screened=True)]
 
@@ -96,7 +96,7 @@ def test_failing_winner_falls_back_to_declared_values() -> None:
     verdict = judged(slot)
     assert verdict.correct
     assert slot.judged[1:] == [SOURCE]
-    assert verdict.tuned == {"BLOCK": 64}
+    assert verdict.tuned_values == {"BLOCK": 64}
     assert metadata_of(verdict)["tuned"]["reasons"] == {"wrong_value": 1}
 
 
@@ -125,8 +125,8 @@ def test_candidate_with_own_weights_is_swept_after_passing() -> None:
     assert metadata_of(verdict)["tuned"]["spent_s"] == {"compile": 3.5, "check": 0.5}
     assert [terms.screened for terms in slot.asked] == [True, False]
     assert slot.judged == [SOURCE, text(2)]
-    assert verdict.tuned is not None
-    assert with_values(SOURCE, verdict.tuned) == slot.judged[1]
+    assert verdict.tuned_values is not None
+    assert with_values(SOURCE, verdict.tuned_values) == slot.judged[1]
 
 
 def test_process_breaking_configuration_is_isolated_and_excluded() -> None:
@@ -170,19 +170,19 @@ def test_judge_failure_in_sweep_keeps_declared_values() -> None:
     slot = Slot(None)
     verdict = judged(slot)
     assert slot.judged == [SOURCE]
-    assert verdict.tuned == {"BLOCK": 64}
+    assert verdict.tuned_values == {"BLOCK": 64}
 
 
 def test_declared_values_are_judged_without_a_gpu() -> None:
     slot = Slot(executes=False)
-    assert judged(slot).metadata["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
+    assert metadata_of(judged(slot))["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
     assert slot.judged == [SOURCE]
 
 
 def test_sweep_needs_declared_tunables_and_timing() -> None:
     plain, untimed = Slot(), Slot()
-    assert "tuned" not in judged(plain, "BLOCK = 64\n").metadata
-    assert "tuned" not in judged(untimed, measure_performance=False).metadata
+    assert "tuned" not in metadata_of(judged(plain, "BLOCK = 64\n"))
+    assert "tuned" not in metadata_of(judged(untimed, measure_performance=False))
     assert plain.asked == untimed.asked == []
 
 
@@ -196,7 +196,7 @@ def test_unusable_tunables_add_one_feedback_line(failing: tuple[int, ...]) -> No
     assert lines[0] == f"TUNABLES was not used: {problem}"
     assert lines[1:] == (["wrong_value: f", "Next: g"] if failing else [])
     assert metadata_of(verdict)["tuned"] == {"problem": problem}
-    assert verdict.tuned is None
+    assert verdict.tuned_values is None
     assert slot.judged == [source]
 
 
@@ -209,7 +209,7 @@ def test_each_workload_has_numbers_of_its_own() -> None:
     expected = with_dispatch(text(1), {(9, 4): values[1], (3, 4): values[3]})
     assert slot.judged == [expected]
     tuned = metadata_of(verdict)["tuned"]
-    assert verdict.tuned == values[1]
+    assert verdict.tuned_values == values[1]
     assert verdict.tuned_by_shape == {(9, 4): values[1], (3, 4): values[3]}
     assert [(each["workload"], each["best_ms"]) for each in tuned["by_shape"]] == [
         ("large", 1.0),

@@ -16,7 +16,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport
 from adaexplore.records.task_records import TaskRecords
-from tests.verdicts import stats_of, verdict_of
+from tests.verdicts import changed, make_verdict
 
 
 @pytest.fixture
@@ -95,8 +95,7 @@ def test_tuning_fields_are_read_back(tmp_path, at_place):
 
 def test_step_with_two_timings_stays_readable(tmp_path, root, at_place, passed):
     theirs, ours = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
-    combined = passed(2.0)
-    stats_of(combined)["times_judged"] = 2
+    combined = changed(passed(2.0), times_judged=2)
     record = dataclasses.replace(at_place(1, 1), verdict=combined)
     for step in (root, record, at_place(2, 2)):
         theirs.write_step(step)
@@ -135,7 +134,7 @@ def test_why_replies_were_sent_back_is_counted(tmp_path, at_place):
 
 def test_lint_verdict_belongs_to_the_draft(tmp_path, at_place):
     records = TaskRecords(tmp_path, "MCTS")
-    verdict = verdict_of(status=Status.COMPILE, metadata={"feedback": "no"})
+    verdict = make_verdict(status=Status.COMPILE, metadata={"feedback": "no"})
     draft = Draft(DraftOutcome.LINT_STOPPED, "x = 1\n", (), Usage(), verdict)
     record = dataclasses.replace(at_place(1, 1), draft=draft, verdict=verdict, evaluated=False)
     records.write_step(record)

@@ -14,9 +14,11 @@ from adaexplore.core.plan import StepKind
 from adaexplore.core.verdict import Score, Status, Verdict
 from adaexplore.records.step_writer import SEPARATOR
 from adaexplore.records.task_records import TaskRecords
-from tests.verdicts import metadata_of, verdict_of
+from tests.verdicts import make_verdict, metadata_of
 
-WRONG = verdict_of(status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"})
+WRONG = make_verdict(
+    status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"}
+)
 
 
 def without_times(folder: Path) -> dict[str, bytes]:
@@ -357,7 +359,7 @@ def test_rewriting_equal_step_leaves_no_old_log(tmp_path, root):
 
 def test_re_evaluation_is_written_beside_step_curve(tmp_path, root, make_step, passed):
     records = TaskRecords(tmp_path, "MCTS")
-    slower = passed(0.5).model_copy(update={"runtime_ms": 8.0})
+    slower = make_verdict(Status.PASSED, runtime_ms=8.0, runtime_stats={"fast_p": 0.5})
     for step in (root, make_step(1), make_step(2, verdict=passed(2.0)), make_step(3, verdict=slower)):
         records.write_step(step)
     records.write_re_evaluation(3, passed(1.9), tmp_path / "step_2.py")

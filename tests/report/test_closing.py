@@ -9,7 +9,7 @@ import pytest
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.report.closing import closing_report, verdict_text
 from adaexplore.report.statistics import run_statistics
-from tests.verdicts import verdict_of
+from tests.verdicts import make_verdict
 
 USAGE = {"input_tokens": 4000, "cached_input_tokens": 0, "output_tokens": 900, "seconds": 1.0, "usd": 0.25}
 
@@ -130,9 +130,9 @@ def test_report_fits_terminal_and_agrees_with_stats(run):
     [
         (None, "-"),
         (Verdict(status=Status.COMPILE), "compile"),
-        (verdict_of(status=Status.PASSED, runtime_stats={"fast_p": 1.526}), "1.53x"),
+        (make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.526}), "1.53x"),
         (
-            verdict_of(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}),
+            make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}),
             "correct (interpreter)",
         ),
         (Verdict(status=Status.PASSED), "correct (not timed)"),

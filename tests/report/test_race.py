@@ -4,12 +4,12 @@ import pytest
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.report.race import race, race_text
-from tests.verdicts import verdict_of
+from tests.verdicts import make_verdict
 
 
 def timed(speedup: float, *interval: float) -> Verdict:
     stats = {"fast_p": speedup} | dict(zip(("ci_low", "ci_high"), interval, strict=False))
-    return verdict_of(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+    return make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from adaexplore.run.replay import RecordedJudge
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, TASK, StubJudge, contents, run_all, solver
 from tests.stub_model import StubModel
-from tests.verdicts import stats_of, verdict_of
+from tests.verdicts import changed, make_verdict, stats_of
 
 
 def best_before(records: list[StepRecord]) -> list[float | None]:
@@ -49,8 +49,7 @@ def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
             verdict = super().evaluate(task, source, best_so_far)
             if best_so_far is None or (verdict.speedup or best_so_far) >= best_so_far:
                 return verdict
-            stats = stats_of(verdict) | {"stopped_early": True}
-            return verdict.model_copy(update={"runtime_stats": stats})
+            return changed(verdict, stopped_early=True)
 
     plain = run_all(tmp_path / "plain")
     records = run_all(tmp_path / "sequential", judge=Sequential())
@@ -63,7 +62,7 @@ def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
 
 def test_run_with_two_timings_continues_and_replays(tmp_path: Path) -> None:
     run_all(tmp_path / TASK.key, "PS", total_steps=3)
-    combined = verdict_of(
+    combined = make_verdict(
         status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 9.5, "times_judged": 2}
     )
     edited = {"log": {"retimed": True, "score": combined.score.as_list()}, "metrics": to_metrics(combined)}
@@ -158,7 +157,7 @@ class Tuning(StubJudge):
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         self.judged.append(source)
-        return verdict_of(
+        return make_verdict(
             status=Status.PASSED,
             metadata={"tuned": {"values": {"BLOCK": 128}}},
             runtime_ms=1.0,
@@ -194,7 +193,7 @@ def test_numbers_by_shape_are_written_into_the_source(tmp_path: Path) -> None:
         def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             by_shape = [{"shape": [5, 4], "values": {"BLOCK": 32}}]
             metadata = {"tuned": {"values": {"BLOCK": 128}, "by_shape": by_shape}}
-            return verdict_of(status=Status.PASSED, metadata=metadata)
+            return make_verdict(status=Status.PASSED, metadata=metadata)
 
     model = StubModel(lambda request: f"```python\n{with_dispatch(DECLARED, {(1,): {'BLOCK': 32}})}```")
     run_all(tmp_path, "PS", judge=ByShape(), model=model, total_steps=1)

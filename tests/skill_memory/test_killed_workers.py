@@ -28,6 +28,7 @@ RULES = {
 WORKER = """
 import sys
 from adaexplore.core.usage import Usage
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply
 from pathlib import Path
@@ -53,8 +54,8 @@ for number in itertools.count():
     if number == tasks and sys.argv[4] == "once":
         break
     updater.add([TaskFailures(f"run/{worker}_{number % tasks}", tuple(
-        Failure(step, "", verdict_of(status=Status.LAUNCH, metadata={
-            "runtime_error": f"ValueError: mistake {'abc'[step]}"}), lineage=step)
+        Failure(step, "", Verdict(status=Status.LAUNCH, failure=FailureText(
+            runtime_error=f"ValueError: mistake {'abc'[step]}")), lineage=step)
         for step in range(3)
     ))])
 """

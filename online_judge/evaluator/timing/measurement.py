@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from adaexplore.core.judging.parts import DeviceUse, HostClock
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.check import Observation
 from online_judge.checks.timing.baseline import BaselineMoved, BaselineUnconfirmed
