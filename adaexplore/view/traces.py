@@ -111,8 +111,11 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
     found, runtime = trace_verdict(data), data.get("runtime_us") or 0.0
     if not found.correct:
         return found.model_copy(update={"feedback": str(data.get("error") or "")})
-    times = {"runtime_ms": runtime if runtime > 0 else None, "baseline_ms": data.get("baseline_time_us")}
-    timing = RuntimeStats(speedup=float(data["score"]["fast_p"]), **times)
+    timing = RuntimeStats(
+        runtime_ms=runtime if runtime > 0 else None,
+        speedup=float(data["score"]["fast_p"]),
+        baseline_ms=data.get("baseline_time_us"),
+    )
     return Verdict(status=found.status, timing=timing)
 
 

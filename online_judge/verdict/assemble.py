@@ -32,7 +32,7 @@ _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
 
 
-Report = dict[str, Any]
+Report = Mapping[str, object]
 """See :mod:`online_judge.sandbox.read_back`."""
 
 

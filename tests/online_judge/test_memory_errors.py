@@ -6,12 +6,11 @@ from adaexplore.core.verdict import Status, Verdict
 from online_judge.checks.facts.findings import Failure, Stage
 from online_judge.common import memory_errors
 from online_judge.verdict import feedback
-from tests.verdicts import make_verdict
 
 
 def verdict(status: Status, message: str) -> Verdict:
     failure = Failure(status, Stage.FORWARD, "builtins.RuntimeError", message)
-    return make_verdict(status=status, metadata=feedback.of_failure(failure, "/folder"))
+    return feedback.of_failure(failure, "/folder")
 
 
 @pytest.mark.parametrize(

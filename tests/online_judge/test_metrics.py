@@ -18,10 +18,9 @@ def passed(**metadata: Any) -> Verdict:
 
 def test_share_of_the_exclusive_slot_can_be_computed() -> None:
     metrics = Metrics()
-    for use in ({"held_s": 2.0, "gpu_s": 1.5}, {"held_s": 1.0, "gpu_s": 0.5}):
-        metrics.judged(
-            0, make_verdict(status=Status.PASSED, runtime_stats={"slot": {"waited_s": 0.0, **use}})
-        )
+    for held_s, gpu_s in ((2.0, 1.5), (1.0, 0.5)):
+        use = {"held_s": held_s, "waited_s": 0.0, "gpu_s": gpu_s}
+        metrics.judged(0, make_verdict(status=Status.PASSED, runtime_stats={"slot": use}))
     assert 'adaexplore_judge_slot_held_seconds_total{device="0"} 3.0' in lines(metrics)
     assert 'adaexplore_judge_slot_gpu_seconds_total{device="0"} 2.0' in lines(metrics)
 
