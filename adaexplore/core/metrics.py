@@ -33,7 +33,6 @@ _APART = {
     "flags",
     "problem_flags",
     "failure",
-    "effects",
     "unknown",
     _OTHER_GPUS,
     "timing",
@@ -66,8 +65,6 @@ def to_metrics(verdict: Verdict) -> dict[str, Any]:
             metadata |= _flag_keys(verdict.flags, verdict.problem_flags)
         elif name == "failure":
             metadata |= verdict.failure.model_dump(exclude_unset=True)
-        elif name == "effects" and verdict.effects:
-            metadata[name] = verdict.effects
         elif name == "unknown":
             metadata |= verdict.unknown
         elif name == _OTHER_GPUS and verdict.other_gpus:
@@ -146,21 +143,26 @@ def _read_flags(metadata: dict[str, Any]) -> dict[str, Any]:
     Older judges list flags of the problem in ``integrity``, newer ones in ``problem_flags``. A kernel's flag
     without evidence counts as suspect.
     """
-    ids, told = _ids(metadata, "integrity"), _evidence(metadata, "integrity")
-    kernel = tuple(
-        Flag(name, str(told.get(name, {}).get("severity", SUSPECT)), _text(told, name))
-        for name in ids
-        if name not in _PROBLEM_FLAGS_OF_BEFORE
-    )
-    problem = {name: _text(told, name) for name in ids if name in _PROBLEM_FLAGS_OF_BEFORE}
-    told = _evidence(metadata, "problem_flags")
-    problem |= {name: _text(told, name) for name in _ids(metadata, "problem_flags")}
-    flags = tuple(ProblemFlag(*flag) for flag in problem.items())
-    keys = {key for name in _OF_FLAGS for key in (name, f"{name}_evidence")} & metadata.keys()
-    if _flag_keys(kernel, flags) == {key: metadata[key] for key in keys}:
+    kernel, problem = [], {}
+    for key in _OF_FLAGS:
+        ids, entries = (_list(metadata.get(name)) for name in (key, f"{key}_evidence"))
+        told = {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
+        for name in map(str, ids):
+            entry = told.get(name, {})
+            evidence = str(entry.get("evidence", ""))
+            if key == "problem_flags" or name in _PROBLEM_FLAGS_OF_BEFORE:
+                problem[name] = ProblemFlag(name, evidence)
+            else:
+                kernel.append(Flag(name, str(entry.get("severity", SUSPECT)), evidence))
+    keys = {name for key in _OF_FLAGS for name in (key, f"{key}_evidence")} & metadata.keys()
+    if _flag_keys(kernel, problem.values()) == {key: metadata[key] for key in keys}:
         for key in keys:
             del metadata[key]
-    return {"flags": kernel, "problem_flags": flags}
+    return {"flags": tuple(kernel), "problem_flags": tuple(problem.values())}
+
+
+def _list(found: object) -> list[Any]:
+    return list(found) if isinstance(found, list | tuple) else []
 
 
 def _flag_keys(kernel: Iterable[Flag], problem: Iterable[ProblemFlag]) -> dict[str, Any]:
@@ -170,21 +172,6 @@ def _flag_keys(kernel: Iterable[Flag], problem: Iterable[ProblemFlag]) -> dict[s
         if told:
             keys |= {name: [each["id"] for each in told], f"{name}_evidence": told}
     return keys
-
-
-def _ids(metadata: Mapping[str, Any], name: str) -> list[str]:
-    found = metadata.get(name)
-    return [str(each) for each in found] if isinstance(found, list | tuple) else []
-
-
-def _evidence(metadata: Mapping[str, Any], name: str) -> dict[str, dict[str, Any]]:
-    found = metadata.get(f"{name}_evidence")
-    entries = found if isinstance(found, list | tuple) else ()
-    return {str(entry.get("id")): entry for entry in entries if isinstance(entry, dict)}
-
-
-def _text(told: Mapping[str, Mapping[str, Any]], name: str) -> str:
-    return str(told.get(name, {}).get("evidence", ""))
 
 
 def _status_of_release(compiled: bool, correct: bool, metadata: dict[str, Any]) -> Status:

@@ -10,15 +10,7 @@ from typing import Any, NamedTuple, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.judging.flags import (
-    BASELINE_DRIFT,
-    BASELINE_UNCONFIRMED,
-    DEGENERATE,
-    REJECT,
-    SUSPECT,
-    Flag,
-    ProblemFlag,
-)
+from adaexplore.core.judging.flags import DEGENERATE, REJECT, SUSPECT, Flag, ProblemFlag
 from adaexplore.core.judging.parts import Effect, FailureText, Precision, RuntimeStats, Tuned
 from adaexplore.core.judging.workloads import WorkloadVerdict, WorstWorkload
 from adaexplore.core.text.dispatch import ShapeClass
@@ -106,7 +98,7 @@ class Verdict(BaseModel):
     # the one that failed or is slower than the reference; hidden ones are not named
     worst_workload: WorstWorkload | None = None
     tuned: Tuned | None = None
-    effects: tuple[Effect, ...] = ()
+    effects: tuple[Effect, ...] = Field(default=(), strict=False)  # given only if there are some
     unknown: dict[str, Any] = Field(default_factory=dict)  # facts of other judges, by the release's keys
     other_gpus: dict[str, Verdict] = Field(default_factory=dict)  # on the same kernel, by GPU model
     timing: RuntimeStats | None = None
@@ -183,15 +175,9 @@ class Verdict(BaseModel):
         """Whether trivial answers pass the problem."""
         return any(flag.id == DEGENERATE for flag in self.problem_flags)
 
-    @property
-    def baseline_unconfirmed(self) -> bool:
-        """Whether the reference could not be timed without a candidate."""
-        return any(flag.id == BASELINE_UNCONFIRMED for flag in self.flags)
-
-    @property
-    def has_drifted_baseline(self) -> bool:
-        """Whether the reference's time changed by more than it may."""
-        return any(flag.id == BASELINE_DRIFT for flag in self.flags)
+    def has_flag(self, name: str) -> bool:
+        """Return whether the kernel has the flag of this id."""
+        return any(flag.id == name for flag in self.flags)
 
 
 def score_of(verdict: Verdict | None) -> Score:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.judging.flags import BASELINE_UNCONFIRMED
 from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.text.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
@@ -103,7 +104,7 @@ class ResultCache:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
             stopped_early = found.timing is not None and found.timing.stopped_early
-            keep = not (found.status in _CHANCE or found.baseline_unconfirmed or stopped_early)
+            keep = not (found.status in _CHANCE or found.has_flag(BASELINE_UNCONFIRMED) or stopped_early)
             told = to_metrics(found)
         else:
             keep, told = found.profile is not None, found.model_dump(mode="json")

@@ -81,7 +81,7 @@ class Metrics:
         """Count what a verdict from a device tells: flags, the sweep, the exclusive use of the device."""
         for flag in {each.id for each in verdict.flags} | {each.id for each in verdict.problem_flags}:
             self._flags.labels(flag).inc()
-        if verdict.has_drifted_baseline:
+        if verdict.has_flag("baseline_drift"):
             self._drift.labels(str(device)).inc()
         if verdict.tuned is not None and verdict.tuned.seconds is not None:
             self.spent({"sweep": verdict.tuned.seconds})

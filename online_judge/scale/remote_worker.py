@@ -179,7 +179,7 @@ class RaySlot:
         if outcome.found is None:
             self._worker.suspect(f"the judge failed there: {outcome.error}")
             raise self._lost("failed", job, outcome.error)
-        if isinstance(outcome.found, Verdict) and outcome.found.has_drifted_baseline:
+        if isinstance(outcome.found, Verdict) and outcome.found.has_flag("baseline_drift"):
             self._worker.suspect("the times of a reference have changed there")
         return outcome.found
 

@@ -8,7 +8,6 @@ REJECT = "reject"
 SUSPECT = "suspect"
 DEGENERATE = "degenerate_problem"
 """The flag of a problem that trivial answers pass."""
-BASELINE_DRIFT = "baseline_drift"
 BASELINE_UNCONFIRMED = "baseline_unconfirmed"
 """The flag of a kernel whose reference could not be timed without a candidate."""
 
