@@ -20,27 +20,22 @@ from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 T = TypeVar("T", bound=BaseModel)
 
 _RENAMED = {"speedup": "fast_p", "baseline_ms": "baseline_time", "use": "slot", "host": "witness"}
-_STATS = {
-    _RENAMED.get(name, name): name
-    for name in RuntimeStats.model_fields
-    if name not in ("runtime_ms", "unknown")
-}
-_FAILURE = {name: name for name in FailureText.model_fields}
 _OTHER_GPUS = "other_gpus"
 _OF_FLAGS = ("integrity", "problem_flags")
-_APART = {
-    "status",
-    "flags",
-    "problem_flags",
-    "failure",
-    "unknown",
-    _OTHER_GPUS,
-    "timing",
-    "interpreted",
-}
-"""Fields of a verdict whose form differs from that of a key of ``metadata``."""
-_SAME = {name: name for name in Verdict.model_fields if name not in _APART}
 _PROBLEM_FLAGS_OF_BEFORE = (DEGENERATE, "constant_inputs")
+
+
+def _keys(cls: type[BaseModel], *apart: str) -> dict[str, str]:
+    """Return the fields by their keys; those ``apart`` have another form."""
+    return {_RENAMED.get(name, name): name for name in cls.model_fields if name not in apart}
+
+
+_STATS = _keys(RuntimeStats, "runtime_ms", "unknown")
+_FAILURE = _keys(FailureText)
+_SAME = _keys(
+    Verdict,
+    *("status", "flags", "problem_flags", "failure", "unknown", _OTHER_GPUS, "timing", "interpreted"),
+)
 
 
 class JobVerdict(TypedDict):

@@ -27,8 +27,8 @@ class FailureText(Part):
     correctness_issue_name: str = ""
     compilation_error_name: str = ""
     compilation_error: str = ""
-    runtime_error: str = ""
     runtime_error_name: str = ""
+    runtime_error: str = ""
     lint: str = ""  # the lint's rule, of a failure that a lint found
 
 
@@ -41,12 +41,12 @@ class PrecisionLimit(Part):
 class Precision(Part):
     """Error and limits of the least precise output, in its standard deviations; None: not finite."""
 
-    tier: Tier
-    rms: float | None
-    peak: float | None
-    noise: float | None
-    limits: dict[Tier, PrecisionLimit]
-    basis: str  # origin of the limits below ``strict``: ``emulated`` or ``constants``
+    tier: Tier | None = None
+    rms: float | None = None
+    peak: float | None = None
+    noise: float | None = None
+    limits: dict[Tier, PrecisionLimit] = Field(default_factory=dict)
+    basis: str = ""  # origin of the limits below ``strict``: ``emulated`` or ``constants``
 
 
 class Tuned(Part):
