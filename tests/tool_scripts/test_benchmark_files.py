@@ -20,7 +20,8 @@ from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate, judged_workloads
 
 WORKLOADS = [Workload(uuid=name, axes={"N": 2}, inputs={"x": Input(type="random")}) for name in "ab"]
-TIMED = {"name": "1 N=2", "status": "passed", "gpu_ms": 0.5, "baseline_gpu_ms": 2.0}
+JUDGED = {"weight": 1.0, "correctness": True}
+TIMED = {**JUDGED, "name": "1 N=2", "status": "passed", "gpu_ms": 0.5, "baseline_gpu_ms": 2.0}
 
 
 def written(found: Verdict) -> list[dict[str, Any]]:
@@ -28,7 +29,7 @@ def written(found: Verdict) -> list[dict[str, Any]]:
 
 
 def test_each_workload_has_a_trace() -> None:
-    wrong = {"name": "2 N=2", "status": "wrong_value"}
+    wrong = {**JUDGED, "name": "2 N=2", "status": "wrong_value", "correctness": False}
     found = make_verdict(
         status=Status.WRONG_VALUE, metadata={"workloads": [TIMED, wrong], "hardware": "H100"}
     )
