@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from adaexplore.core.judging.flags import Flag, ProblemFlag
@@ -15,6 +16,6 @@ def flags_metadata(kernel: Sequence[Flag] = (), problem: Sequence[ProblemFlag] =
         if flags:
             found |= {
                 name: [flag.id for flag in flags],
-                f"{name}_evidence": [flag._asdict() for flag in flags],
+                f"{name}_evidence": [asdict(flag) for flag in flags],
             }
     return found

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from adaexplore.core import wire
 from adaexplore.core.environment import DeviceFacts, Environment
+from adaexplore.core.job_answer import JobAnswer
 from adaexplore.core.judging.status import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +61,7 @@ def test_every_link_leads_somewhere() -> None:
 
 OF_V2 = [
     *(wire.ProblemRequest, wire.ProblemReport, wire.ProblemTraits, wire.TensorFacts, wire.Workload),
-    *(wire.JobRequest, wire.JobTicket, wire.JobAnswer, wire.CompileReport, wire.ProfileReport),
+    *(wire.JobRequest, wire.JobTicket, JobAnswer, wire.CompileReport, wire.ProfileReport),
     *(wire.WorkerStatus, Environment, DeviceFacts),
 ]
 

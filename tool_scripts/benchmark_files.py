@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from adaexplore.core.dialects import flashinfer, tritonbench
 from adaexplore.core.dialects.catalogue import TRITONBENCH, Benchmark
@@ -15,6 +14,7 @@ from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
 from adaexplore.core.dialects.workload_text import entry
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.judging.status import Status, StatusKind
 from adaexplore.core.judging.workloads import WorkloadVerdict
 from adaexplore.core.verdict import Verdict
@@ -50,7 +50,7 @@ def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Wo
     """
     path, root = benchmark.paths[name], benchmark.root
     listed = flashinfer.workloads(path, root)
-    if found.metadata.get("workloads"):
+    if found.workloads:
         return listed
     definition = flashinfer.read_definition(input_text(path, "task file", TaskError), path)
     return [min(listed, key=lambda each: entry(definition, each, 1, root).data_bytes)]
@@ -75,9 +75,9 @@ def solution(definition: str, name: str, code: str, hardware: str | None, *, in_
     return made.model_dump_json(exclude_none=True)
 
 
-def times_ms(workload: Mapping[str, Any]) -> tuple[float, float] | None:
+def times_ms(workload: WorkloadVerdict) -> tuple[float, float] | None:
     """Return the times of candidate and reference that count; None if not timed."""
-    own, reference = WorkloadVerdict.model_construct(**workload).times_ms
+    own, reference = workload.times_ms
     return (own, reference) if own and reference else None
 
 
@@ -86,14 +86,20 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
 
     Deviations are unknown (NaN): the judge says whether a tolerance was met. ``made_by`` names the solution.
     """
-    stats = found.runtime_stats
-    alone = {"name": "1", "status": found.status.value, "score_ms": stats.get("score_ms", found.runtime_ms)}
-    alone["baseline_ms"] = stats.get("baseline_time")
-    environment = {"hardware": str(found.metadata.get("hardware") or "unknown"), "libs": {}}
+    timing = found.timing or RuntimeStats()
+    alone = WorkloadVerdict(
+        name="1",
+        weight=1.0,
+        status=found.status,
+        correctness=found.correct,
+        score_ms=timing.runtime_ms if timing.score_ms is None else timing.score_ms,
+        baseline_ms=timing.baseline_ms,
+    )
+    environment = {"hardware": found.hardware or "unknown", "libs": {}}
     timestamp = datetime.now(UTC).isoformat()
     made = []
-    for outcome in found.metadata.get("workloads") or [alone]:
-        status = _status(Status(outcome["status"]))
+    for outcome in found.workloads or (alone,):
+        status = _status(outcome.status)
         if status is None:
             continue
         evaluation = {"status": status, "environment": environment, "timestamp": timestamp, "log": ""}
@@ -109,7 +115,7 @@ def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], fou
                 "reference_latency_ms": reference,
                 "speedup_factor": reference / own,
             }
-        workload = workloads[int(outcome["name"].partition(" ")[0]) - 1]  # names begin with a number
+        workload = workloads[int(outcome.name.partition(" ")[0]) - 1]  # names begin with a number
         trace = {
             "definition": definition,
             "workload": workload.model_dump(mode="json", exclude_unset=True),

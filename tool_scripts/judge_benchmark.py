@@ -31,8 +31,8 @@ from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.judging.flags import REJECT, SUSPECT
+from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.text.syntax import parse
-from adaexplore.core.verdict import Verdict
 from adaexplore.report.figures import is_plausible
 from adaexplore.report.task_result import calls_ran
 from tool_scripts import benchmark_files
@@ -94,7 +94,7 @@ def _judged(
         raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command continues")
     if answer.status_code != 200 or found.get("error"):
         return line | {"error": str(found.get("error") or found.get("detail"))}
-    verdict = Verdict.from_metrics(found)
+    verdict = from_metrics(found)
     grave = [flag.id for flag in verdict.flags if flag.severity in (REJECT, SUSPECT)]
     return line | {
         "status": verdict.status.value,
@@ -102,7 +102,7 @@ def _judged(
         "flags": grave,
         "problem_flags": [flag.id for flag in verdict.problem_flags],
         "speedup": verdict.speedup,
-        "metrics": verdict.to_metrics(),
+        "metrics": to_metrics(verdict),
         "seconds": round(time.monotonic() - start, 2),
     }
 
@@ -145,14 +145,14 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _ran(line: Mapping[str, Any]) -> bool:
-    return calls_ran(Verdict.from_metrics(line["metrics"]))
+    return calls_ran(from_metrics(line["metrics"]))
 
 
 def _ratio(line: Mapping[str, Any]) -> float | None:
     """Return summed times of the reference over those of the candidate."""
     if not line.get("speedup"):
         return None
-    listed = line["metrics"]["metadata"].get("workloads") or ()
+    listed = from_metrics(line["metrics"]).workloads
     timed = [times for times in map(benchmark_files.times_ms, listed) if times is not None]
     if not timed:
         return float(line["speedup"])
@@ -166,11 +166,11 @@ def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folde
         if line["status"] == "error":
             continue
         name, path = line["task"], benchmark.paths[line["task"]]
-        verdict = Verdict.from_metrics(line["metrics"])
+        verdict = from_metrics(line["metrics"])
         kind, sol = line["candidate"], path.name == flashinfer.SOL_FILE
         text = input_text(path, "task file", TaskError)
         code, definition = candidate(benchmark, name, text, kind), flashinfer.read_definition(text, path).name
-        hardware = None if sol else str(verdict.metadata.get("hardware", "unknown"))
+        hardware = None if sol else verdict.hardware or "unknown"
         zeros, made_by = kind == "zeros", f"{name}_{kind}"
         made = benchmark_files.solution(definition, made_by, code, hardware, in_place=zeros)
         workloads = benchmark_files.judged_workloads(benchmark, name, verdict)

@@ -74,7 +74,7 @@ class Worker:
         self.dispatch_s.append(self.begun[-1] - max(known.created, self.free_since))
         cancelled.wait(self._random.uniform(*WORK_S))
         self.free_since = time.monotonic()
-        return Verdict(status=Status.PASSED, metadata={"hardware": self.device.hardware})
+        return Verdict(status=Status.PASSED, hardware=self.device.hardware)
 
     def close(self) -> None:
         """Nothing runs."""

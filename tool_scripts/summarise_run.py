@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.files.atomic import write_json
-from adaexplore.core.verdict import INTERPRETER
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.step_reader import StepSummary
@@ -82,8 +81,7 @@ def _task(result: TaskResult, steps: Sequence[StepSummary]) -> dict[str, Any]:
     ``judged_steps`` counts steps whose kernel was sent to the judge; the others repeat a known kernel.
     """
     best = next((step.verdict for step in steps if step.step == result.best.step), None)
-    timed = best is not None and best.runtime_stats.get("timing") != INTERPRETER
-    stats = best.runtime_stats if best is not None and timed else {}
+    timing = None if best is None else best.timing
     return {
         "task": result.key,
         "outcomes": dict(sorted(result.statuses.items(), key=lambda item: (-item[1], item[0]))),
@@ -92,8 +90,8 @@ def _task(result: TaskResult, steps: Sequence[StepSummary]) -> dict[str, Any]:
         "best_step": result.best.step,
         "best_speedup": result.best.speedup,
         "runtime_ms": None if best is None else best.runtime_ms,
-        "runtime_std_ms": stats.get("std"),
-        "baseline_ms": stats.get("baseline_time"),
+        "runtime_std_ms": None if timing is None else timing.std,
+        "baseline_ms": None if timing is None else timing.baseline_ms,
         "failure": None if result.failure is None else result.failure.message,
     }
 

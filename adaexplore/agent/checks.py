@@ -36,7 +36,8 @@ def linted(source: str, findings: Sequence[Finding]) -> Attempt | None:
     text = "\n".join(_told(found, source) for found in findings[:_SHOWN_FINDINGS])
     verdict = Verdict(
         status=_status(findings[0].rule),
-        metadata={"feedback": text, "lints": [found.rule for found in findings]},
+        feedback=text,
+        lints=tuple(found.rule for found in findings),
     )
     told = f"This program cannot work:\n{text}"
     return Attempt(DraftOutcome.LINT_STOPPED, source, RepairReason.LINT, told, verdict)
@@ -51,7 +52,7 @@ def compiled(source: str, found: CompileReport) -> Attempt | None:
         text = _told(Finding("compile", found.line, text), source)
     if found.kernel is not None:
         text = f"in {found.kernel}, {text}"
-    verdict = Verdict(status=found.status, metadata={"feedback": text})
+    verdict = Verdict(status=found.status, feedback=text)
     told = f"This program does not work:\n{text}"
     return Attempt(DraftOutcome.GATE_STOPPED, source, RepairReason.GATE, told, verdict)
 

@@ -12,6 +12,7 @@ from adaexplore.cli.options import add_config, add_short, add_task, configuratio
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_text
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import judge_packages, open_judge
 from adaexplore.report.race import race, race_text
@@ -77,5 +78,5 @@ def _as_object(verdict: Verdict) -> dict[str, Any]:
         "status": verdict.status.value,
         "speedup": verdict.speedup,
         "problem_flags": problem_flags,
-        **verdict.to_metrics(),
+        **to_metrics(verdict),
     }

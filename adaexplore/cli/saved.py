@@ -16,6 +16,7 @@ from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files.atomic import locked, write_text
 from adaexplore.core.files.json_lines import JsonLines
+from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
@@ -115,7 +116,7 @@ def _judge(
     lines = JsonLines(out / VERDICTS)
     judge = {"hardware": access.identity.hardware, "versions": access.identity.versions}
     policy = config.model_dump(include=set(_POLICY)) | judge
-    known = dict(lines.read(lambda line: (line["id"], Verdict.from_metrics(line["metrics"]))))
+    known = dict(lines.read(lambda line: (line["id"], from_metrics(line["metrics"]))))
     by_key, waiting = {kernel.key: kernel for kernel in kernels}, []
 
     def judged(task: Task, identity: str) -> Iterator[Verdict]:
@@ -149,7 +150,7 @@ def _line(
         "published": kernel.published,
         "speedup": verdict.speedup,
         **policy,
-        "metrics": verdict.to_metrics(),
+        "metrics": to_metrics(verdict),
     }
 
 

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, TypeGuard, get_args
+from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from adaexplore.core.judging.flags import (
-    BASELINE_UNCONFIRMED,
-    DEGENERATE,
-    REJECT,
-    SUSPECT,
-    Flag,
-    ProblemFlag,
-    read_flags,
-)
+from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.judging.flags import DEGENERATE, REJECT, SUSPECT, Flag, ProblemFlag
+from adaexplore.core.judging.parts import Effect, FailureText, Precision, RuntimeStats, Tuned
 from adaexplore.core.judging.status import Status
-from adaexplore.core.judging.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
+from adaexplore.core.judging.workloads import WorkloadVerdict, WorstWorkload
 from adaexplore.core.text.dispatch import ShapeClass
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
@@ -40,7 +33,6 @@ class Score:
 
 NO_SCORE = Score(False, False, 0.0)
 INTERPRETER = "interpreter"
-_OTHER_GPUS = "other_gpus"
 
 
 class Interval(NamedTuple):
@@ -51,28 +43,43 @@ class Interval(NamedTuple):
 
 
 class Verdict(BaseModel):
-    """The judge's verdict, in the form of the wire and of ``step_k_metrics.json``.
+    """The judge's verdict; ``core/metrics.py`` reads and writes it in the release's form.
 
-    ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` exist exactly if the candidate
-    passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
-    ``{"fast_p": 1.0, "timing": "interpreter"}``, which is no measurement. ``metadata`` may hold ``tier``,
-    ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``,
-    ``workloads``, ``worst_workload``, ``sandbox`` and ``other_gpus`` (metrics by GPU model);
-    ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
-    ``p10``, ``p90``, ``baseline``, ``slot``, ``clocks`` and ``stopped_early`` (true if the judge stopped
-    timing because the candidate is clearly slower than the request's ``best_so_far``).
+    ``timing`` exists exactly if the candidate passed and was timed on real hardware. Under Triton's
+    interpreter the verdict is ``interpreted`` and has no times. Fields that are not given are not written.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     status: Status
-    metadata: dict[str, Any] = Field(default_factory=dict)
-    runtime_ms: float | None = None
-    runtime_stats: dict[str, Any] = Field(default_factory=dict)
+    hardware: str = ""
+    device: str = ""
+    notes: tuple[str, ...] = Field(default=(), strict=False)
+    sandbox: dict[str, Any] | None = None
+    tolerance: Tolerance | None = None
+    tier: Tier | None = None  # precision that the output reached
+    precision: Precision | None = None
+    flags: tuple[Flag, ...] = ()  # of the kernel, the gravest first
+    problem_flags: tuple[ProblemFlag, ...] = ()  # they say nothing about the kernel
+    correctness_trials: str = ""
+    failure: FailureText = FailureText()
+    feedback: str = ""  # the explanation for the model, at most 1.5 KB
+    lints: tuple[str, ...] = Field(default=(), strict=False)  # rules of the lints that stopped the kernel
+    stdout: str = ""
+    seconds: dict[str, float] = Field(default_factory=dict)  # by stage
+    workloads: tuple[WorkloadVerdict, ...] = Field(default=(), strict=False)  # empty for a problem with one
+    # the one that failed or is slower than the reference; hidden ones are not named
+    worst_workload: WorstWorkload | None = None
+    tuned: Tuned | None = None
+    effects: tuple[Effect, ...] = Field(default=(), strict=False)  # given only if there are some
+    unknown: dict[str, Any] = Field(default_factory=dict)  # facts of other judges, by the release's keys
+    other_gpus: dict[str, Verdict] = Field(default_factory=dict)  # on the same kernel, by GPU model
+    timing: RuntimeStats | None = None
+    interpreted: bool = False
 
     @model_validator(mode="after")
     def _times_exactly_when_passed(self) -> Self:
-        if self.status is not Status.PASSED and (self.runtime_ms is not None or self.runtime_stats):
+        if self.status is not Status.PASSED and (self.timing is not None or self.interpreted):
             raise ValueError(f"a verdict of status {self.status} cannot have times")
         return self
 
@@ -96,10 +103,12 @@ class Verdict(BaseModel):
     @property
     def speedup(self) -> float | None:
         """Reference time / candidate time; None if not correct, not timed, or interpreted."""
-        if not self.correct or self.runtime_stats.get("timing") == INTERPRETER:
-            return None
-        value = self.runtime_stats.get("fast_p")
-        return None if value is None else float(value)
+        return None if self.timing is None else self.timing.speedup
+
+    @property
+    def runtime_ms(self) -> float | None:
+        """The candidate's time in milliseconds; None if not timed."""
+        return None if self.timing is None else self.timing.runtime_ms
 
     @property
     def score(self) -> Score:
@@ -109,47 +118,25 @@ class Verdict(BaseModel):
         return Score(True, True, 1.0 if self.speedup is None else self.speedup)
 
     @property
-    def feedback(self) -> str:
-        """The explanation for the model (at most 1.5 KB); empty if there is none."""
-        return str(self.metadata.get("feedback", ""))
-
-    @property
-    def tuned(self) -> Values | None:
+    def tuned_values(self) -> Values | None:
         """Judged values of the candidate's tunables; None without a config sweep."""
-        found = self.metadata.get("tuned")
-        return _values(found.get("values")) if isinstance(found, Mapping) else None
+        return None if self.tuned is None else self.tuned.values
 
     @property
     def tuned_by_shape(self) -> dict[ShapeClass, Values]:
         """Values of the tunables by shape class, if the sweep found several."""
-        found = self.metadata.get("tuned")
-        listed = found.get("by_shape") if isinstance(found, Mapping) else None
-        table: dict[ShapeClass, Values] = {}
-        for entry in listed if isinstance(listed, list) else ():
-            if not isinstance(entry, Mapping):
-                continue
-            shape, values = entry.get("shape"), _values(entry.get("values"))
-            if values is not None and isinstance(shape, list) and all(type(size) is int for size in shape):
-                table[tuple(shape)] = values
-        return table
+        found = () if self.tuned is None else self.tuned.by_shape
+        return {each.shape: each.values for each in found if each.shape and each.values is not None}
 
     @property
     def speedup_interval(self) -> Interval | None:
         """Confidence interval of :attr:`speedup`, if the judge gave one."""
-        low, high = self.runtime_stats.get("ci_low"), self.runtime_stats.get("ci_high")
-        if self.speedup is None or not _is_number(low) or not _is_number(high):
+        if self.timing is None or self.timing.speedup is None:
             return None
-        return Interval(float(low), float(high))
-
-    @property
-    def tier(self) -> Tier | None:
-        """The precision that the output reached, if the judge states it."""
-        return next((tier for tier in get_args(Tier) if tier == self.metadata.get("tier")), None)
-
-    @property
-    def flags(self) -> tuple[Flag, ...]:
-        """Flags of the kernel, the gravest first."""
-        return read_flags(self.metadata).kernel
+        low, high = self.timing.ci_low, self.timing.ci_high
+        if low is None or high is None or not math.isfinite(low) or not math.isfinite(high):
+            return None
+        return Interval(low, high)
 
     @property
     def suspect_flags(self) -> tuple[Flag, ...]:
@@ -157,108 +144,15 @@ class Verdict(BaseModel):
         return tuple(flag for flag in self.flags if flag.severity == SUSPECT)
 
     @property
-    def problem_flags(self) -> tuple[ProblemFlag, ...]:
-        """Flags of the problem; they say nothing about the kernel."""
-        return read_flags(self.metadata).problem
-
-    @property
     def degenerate(self) -> bool:
         """Whether trivial answers pass the problem."""
         return any(flag.id == DEGENERATE for flag in self.problem_flags)
 
-    @property
-    def baseline_unconfirmed(self) -> bool:
-        """Whether the reference could not be timed without a candidate."""
-        return any(flag.id == BASELINE_UNCONFIRMED for flag in self.flags)
-
-    @property
-    def other_gpus(self) -> dict[str, Verdict]:
-        """Verdicts on the same kernel by other GPU models of the run, by model."""
-        found = self.metadata.get(_OTHER_GPUS)
-        return {model: Verdict.from_metrics(told) for model, told in found.items()} if found else {}
-
-    def with_other_gpus(self, others: Mapping[str, Verdict]) -> Verdict:
-        told = {model: verdict.to_metrics() for model, verdict in others.items()}
-        return self.model_copy(update={"metadata": {**self.metadata, _OTHER_GPUS: told}})
-
-    @property
-    def workloads(self) -> tuple[WorkloadVerdict, ...]:
-        """Results by workload; empty for a problem with one."""
-        return read_workloads(self.metadata)
-
-    @property
-    def worst_workload(self) -> WorstWorkload | None:
-        """The workload that failed or is slower than the reference; hidden ones are not named."""
-        return read_worst(self.metadata)
-
-    def to_metrics(self) -> dict[str, Any]:
-        """Return the five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""
-        return {
-            "compiled": self.compiled,
-            "correctness": self.correct,
-            "metadata": {"status": self.status.value, **self.metadata},
-            "runtime": -1.0 if self.runtime_ms is None else self.runtime_ms,
-            "runtime_stats": self.runtime_stats,
-        }
-
-    @classmethod
-    def from_metrics(cls, data: dict[str, Any]) -> Verdict:
-        """Read a verdict from a v1 response or a metrics file, including those of the release.
-
-        Args:
-            data: a mapping with compiled, correctness, metadata, runtime, runtime_stats.
-
-        Raises:
-            KeyError, TypeError, ValueError: ``data`` is not of that shape.
-        """
-        compiled, correct = bool(data["compiled"]), bool(data["correctness"])
-        metadata = dict(data.get("metadata") or {})
-        named = metadata.pop("status", None)
-        status = Status(named) if named else _status_of_release(compiled, correct, metadata)
-        for told in dict(metadata.get(_OTHER_GPUS) or {}).values():
-            cls.from_metrics(told)
-        if status is not Status.PASSED:
-            return cls(status=status, metadata=metadata)
-        runtime = float(data.get("runtime", -1.0))
-        stats = dict(data.get("runtime_stats") or {})
-        if not isinstance(stats.get("fast_p"), int | float | None):
-            raise TypeError("fast_p is not a number")
-        return cls(
-            status=status,
-            metadata=metadata,
-            runtime_ms=runtime if runtime > 0 else None,
-            runtime_stats=stats,
-        )
+    def has_flag(self, name: str) -> bool:
+        """Return whether the kernel has the flag of this id."""
+        return any(flag.id == name for flag in self.flags)
 
 
 def score_of(verdict: Verdict | None) -> Score:
     """Return the score for the search; a step without a verdict has the lowest."""
     return NO_SCORE if verdict is None else verdict.score
-
-
-def _values(found: object) -> Values | None:
-    if not isinstance(found, Mapping):
-        return None
-    return {str(name): value for name, value in found.items() if isinstance(value, bool | int | float | str)}
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _status_of_release(compiled: bool, correct: bool, metadata: dict[str, Any]) -> Status:
-    """Return the status of a verdict of the release, which states none."""
-    if correct:
-        return Status.PASSED
-    if not compiled:
-        return Status.LOAD
-    if "max_difference" in metadata:
-        return Status.WRONG_VALUE
-    name = str(metadata.get("runtime_error_name", ""))
-    if "correctness_issue_name" in metadata:
-        return Status.WRONG_SHAPE
-    if "CompilationError" in name or "UnsupportedLanguageConstruct" in name:
-        return Status.COMPILE
-    if "OutOfMemory" in name:
-        return Status.OUT_OF_MEMORY
-    return Status.LAUNCH

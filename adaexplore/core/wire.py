@@ -294,17 +294,6 @@ class JobTicket(BaseModel):
     position: int
 
 
-class JobVerdict(BaseModel):
-    """v1's metrics and the typed status."""
-
-    status: str
-    compiled: bool
-    correctness: bool
-    metadata: dict[str, Any]
-    runtime: float = -1.0
-    runtime_stats: dict[str, Any] = Field(default_factory=dict)
-
-
 class CompileReport(BaseModel):
     """Result of a job of kind ``compile``.
 
@@ -331,24 +320,3 @@ class ProfileReport(BaseModel):
     status: Status
     profile: Profile | None
     message: str = ""
-
-
-class JobAnswer(BaseModel):
-    """Answer of ``GET`` and ``DELETE /v2/jobs/{id}``.
-
-    ``verdict`` is present if a candidate is done, ``report`` if a job of another kind is done,
-    ``error`` if the job failed; ``cached`` means that the verdict was already known. ``reason`` says why no
-    device can take a queued job now.
-    """
-
-    id: str
-    kind: JobKind
-    state: JobState
-    position: int = 0
-    verdict: JobVerdict | None = None
-    report: ProblemReport | CompileReport | ProfileReport | None = None
-    error: str | None = None
-    reason: str = ""
-    cached: bool = False
-    queue_time: float = 0.0
-    execution_time: float = 0.0

@@ -11,7 +11,7 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.judging import recorded_times
-from adaexplore.core.judging.flags import REJECT
+from adaexplore.core.judging.flags import BASELINE_UNCONFIRMED, REJECT
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import BaselineKind
@@ -64,7 +64,7 @@ def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:
         rejects = [f"{flag.id} ({flag.evidence})" for flag in verdict.flags if flag.severity == REJECT]
         why = "; ".join(rejects) or verdict.feedback.partition("\n")[0] or verdict.status.value
         return Timed(task, None, f"the reference does not pass itself: {why}")
-    if verdict.baseline_unconfirmed:
+    if verdict.has_flag(BASELINE_UNCONFIRMED):
         return Timed(task, None, "the GPU was not free; run the command again when nobody else uses it")
     entry = _entry(verdict)
     if not is_steady(entry):
@@ -87,11 +87,11 @@ def is_steady(entry: Mapping[str, Any]) -> bool:
 
 
 def _entry(verdict: Verdict) -> Entry:
-    stats = verdict.runtime_stats
-    rounds = stats.get("baseline_samples")
-    if not rounds:
+    timing = verdict.timing
+    if timing is None or not timing.baseline_samples:
         raise JudgeError("the judge does not send the timed calls of a baseline; use a judge of this version")
-    known = {key: stats[key] for key in _OF_THE_JUDGE if key in stats}
+    rounds = timing.baseline_samples
+    known = {name: getattr(timing, name) for name in _OF_THE_JUDGE if name in timing.model_fields_set}
     return summary(rounds) | known | {"samples": [[round(ms, 6) for ms in calls] for calls in rounds]}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from adaexplore.core.environment import Environment, ReferenceFacts
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.judging.profile import Profile
 from adaexplore.core.judging.status import Status
 from adaexplore.core.streams import stream
@@ -38,16 +39,16 @@ class DummyJudge:
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """Return a random status, with a random speedup if it is ``passed``."""
         rng = stream(self._seed, task.key, "dummy", source)
-        metadata = {"hardware": "dummy"}
         status = rng.choice([Status.PASSED, Status.PASSED, Status.WRONG_VALUE, Status.COMPILE])
         if status is not Status.PASSED:
-            return Verdict(status=status, metadata=metadata)
+            return Verdict(status=status, hardware="dummy")
         speedup = rng.lognormvariate(0.0, 0.5)
         return Verdict(
             status=status,
-            metadata=metadata,
-            runtime_ms=1.0 / speedup,
-            runtime_stats={"mean": 1.0 / speedup, "fast_p": speedup, "baseline_time": 1.0},
+            hardware="dummy",
+            timing=RuntimeStats(
+                runtime_ms=1.0 / speedup, mean=1.0 / speedup, speedup=speedup, baseline_ms=1.0
+            ),
         )
 
     def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:

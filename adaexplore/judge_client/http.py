@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
-
 from adaexplore.core.environment import Environment, ReferenceFacts, TierLimits
 from adaexplore.core.errors import (
     JudgeError,
@@ -16,15 +14,17 @@ from adaexplore.core.errors import (
     ProblemError,
     RequestTooLargeError,
 )
+from adaexplore.core.job_answer import JobAnswer
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.profile import Profile
 from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import from_metrics
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     CompileReport,
     DtypeName,
     EvaluationRequest,
-    JobAnswer,
     JobRequest,
     ProblemReport,
     ProblemRequest,
@@ -48,7 +48,6 @@ RUNTIME_LIMIT = "Kernel execution timeout"
 TRIALS = 5
 """Usual number of fresh input sets on which outputs are compared."""
 TIMED_RUNS = 100
-_LIMITS = TypeAdapter(dict[Tier, TierLimits])
 _LONGEST_S = 3600
 _FAILED_EVALUATIONS = 3
 """Judge failures on one candidate after which the run stops."""
@@ -174,7 +173,7 @@ class HttpJudge:
         try:
             return self._repeated(task, "evaluate", ask)
         except RequestTooLargeError as refused:
-            return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(task, source, refused)})
+            return Verdict(status=Status.LOAD, feedback=_too_large(task, source, refused))
 
     def _repeated(self, task: Task, what: str, ask: Callable[[], T | str]) -> T:
         """Call ``ask`` until it returns no error of the judge."""
@@ -241,9 +240,7 @@ class HttpJudge:
         answer = run_job(self._connection, JobRequest(request=request, force=self._force))
         if answer is None:
             return None
-        if answer.verdict is None:
-            return _reason(answer)
-        return self._verdict(answer.verdict.model_dump())
+        return _reason(answer) if answer.verdict is None else answer.verdict
 
     def _by_v1(self, request: EvaluationRequest) -> Verdict | str:
         """Return the verdict or the judge's error from one blocking request."""
@@ -256,18 +253,15 @@ class HttpJudge:
             )
         )
         if not _failed(answer):
-            return self._verdict(answer)
+            try:
+                return from_metrics(answer)
+            except (KeyError, TypeError, ValueError) as cause:
+                url = self._connection.url
+                raise JudgeError(f"the answer of {url} is not a verdict: {cause}") from cause
         error = str(answer.get("error") or "it gave no reason")
         if error.startswith(RUNTIME_LIMIT):
-            return Verdict(status=Status.TIMEOUT, metadata={"error": error})
+            return Verdict(status=Status.TIMEOUT, failure=FailureText(error=error))
         return error
-
-    def _verdict(self, metrics: dict[str, Any]) -> Verdict:
-        try:
-            return Verdict.from_metrics(metrics)
-        except (KeyError, TypeError, ValueError) as cause:
-            url = self._connection.url
-            raise JudgeError(f"the answer of {url} is not a verdict: {cause}") from cause
 
 
 def _reason(answer: JobAnswer) -> str:
@@ -283,11 +277,8 @@ def _too_large(task: Task, source: str, error: RequestTooLargeError) -> str:
 
 
 def _limits(verdict: Verdict) -> dict[Tier, TierLimits]:
-    found = None if verdict.workloads else verdict.metadata.get("precision")
-    try:
-        return _LIMITS.validate_python(found["limits"]) if isinstance(found, dict) else {}
-    except (KeyError, ValueError):
-        return {}
+    found = {} if verdict.workloads or verdict.precision is None else verdict.precision.limits
+    return {tier: TierLimits(rms=each.rms, peak=each.peak) for tier, each in found.items()}
 
 
 def _held_s(timeout_s: int | None) -> float:

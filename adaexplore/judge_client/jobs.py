@@ -6,7 +6,8 @@ import logging
 import uuid
 
 from adaexplore.core.errors import Interrupted
-from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket
+from adaexplore.core.job_answer import JobAnswer
+from adaexplore.core.wire import JobRequest, JobTicket
 from adaexplore.judge_client.connection import Connection
 
 logger = logging.getLogger(__name__)

@@ -41,7 +41,6 @@ _GRADIENTS = (
 _BACKWARD = " What is to become faster is the backward pass."
 _NATIVE = "as the module makes them, float32 where it says nothing else"
 _NATIVE_ACCURACY = "; outputs in half precision: as accurate as that arithmetic accumulating in float32"
-_EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_issue", "error")
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ def changes_block(base: int, old: str, new: str) -> str:
 
 def tuned_line(verdict: Verdict | None) -> str:
     """Return the numbers that the judge's sweep chose, or ""."""
-    values = verdict.tuned if verdict is not None else None
+    values = verdict.tuned_values if verdict is not None else None
     if not values:
         return ""
     return render("tuned", values=", ".join(f"{name} = {value!r}" for name, value in values.items()))
@@ -217,10 +216,10 @@ def explain(verdict: Verdict) -> str:
     A judge of this project gives ``feedback``. Tracebacks of other judges are cut at the front, since
     their last lines name the error.
     """
-    for key in _EXPLANATIONS:
-        text = verdict.metadata.get(key)
-        if isinstance(text, str) and text.strip():
-            text = text.strip()
+    failure = verdict.failure
+    errors = (failure.compilation_error, failure.runtime_error, failure.correctness_issue, failure.error)
+    for text in map(str.strip, (verdict.feedback, *errors)):
+        if text:
             return text if len(text) <= FEEDBACK_LIMIT else "..." + text[-(FEEDBACK_LIMIT - 3) :]
     return ""
 
@@ -244,6 +243,5 @@ def workloads_text(verdict: Verdict | None) -> str:
     if len(shown) > len(listed):
         rows.append(f"- {len(shown) - len(listed)} more")
     if verdict.correct and verdict.worst_workload is not None:
-        name, why = verdict.worst_workload
-        rows.append(f"Too slow on {name}: {why}")
+        rows.append(f"Too slow on {verdict.worst_workload.name}: {verdict.worst_workload.why}")
     return render("workloads", rows="\n".join(rows))

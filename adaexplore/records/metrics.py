@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from adaexplore.core import metrics
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import NO_KERNEL
@@ -37,7 +38,7 @@ def to_metrics(verdict: Verdict | None, cause: DraftOutcome | StepKind) -> dict[
     Without a verdict, ``cause`` says why there was nothing to judge: the draft's outcome, or the dummy root.
     """
     if verdict is not None:
-        return verdict.to_metrics()
+        return metrics.to_metrics(verdict)
     why = {"outcome": cause.value, "error": _REASONS[cause]}
     return {"compiled": False, "correctness": False, "metadata": why, "runtime": -1.0, "runtime_stats": {}}
 
@@ -51,7 +52,7 @@ def from_metrics(data: Mapping[str, Any]) -> Verdict | None:
     metadata = data["metadata"]
     if "outcome" in metadata and "status" not in metadata:
         return None
-    return Verdict.from_metrics(dict(data))
+    return metrics.from_metrics(data)
 
 
 def to_text(metrics: Mapping[str, Any]) -> str:

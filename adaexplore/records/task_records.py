@@ -13,6 +13,7 @@ from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.core.judging.profile import Profile
 from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Verdict
@@ -114,7 +115,7 @@ class TaskRecords(StepReader):
     def write_best_clean(self, total_steps: int, source: str, verdict: Verdict) -> None:
         """Write the best correct candidate without suspect flags, if the best one has flags."""
         self._lock.write_text(self.best_clean_kernel_path(total_steps), source)
-        self._lock.write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
+        self._lock.write_json(self._best_clean_metrics_path(total_steps), to_metrics(verdict))
 
     def best_clean_verdict(self, total_steps: int) -> Verdict | None:
         """Return the verdict that :meth:`write_best_clean` wrote; None if it was not needed."""
@@ -155,7 +156,7 @@ class TaskRecords(StepReader):
 
     def write_re_evaluation(self, steps: int, verdict: Verdict, kernel: Path) -> None:
         """Write the new verdict on the best candidate of the first ``steps`` steps, and the curve to it."""
-        found = {**verdict.to_metrics(), "kernel_path": kernel.name}
+        found = {**to_metrics(verdict), "kernel_path": kernel.name}
         self._lock.write_json(self.folder / f"global_best_metrics_on_sf_{steps}.json", found)
         self._lock.write_json(self.folder / layout.RE_EVALUATED, found)
         self._lock.write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))

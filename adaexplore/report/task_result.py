@@ -14,7 +14,7 @@ from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import INTERPRETER, Interval, Verdict
+from adaexplore.core.verdict import Interval, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings
@@ -59,18 +59,18 @@ class Best:
         if verdict is None:
             return self
         if not verdict.correct:
-            return replace(self, interpreted=self.interpreted or verdict.metadata.get("device") == "cpu")
+            return replace(self, interpreted=self.interpreted or verdict.device == "cpu")
         speedup = measured_speedup(verdict)
         worst = verdict.worst_workload
         found = Best(
             step=step,
             correct=True,
             speedup=speedup,
-            interpreted=verdict.runtime_stats.get("timing") == INTERPRETER,
+            interpreted=verdict.interpreted,
             interval=None if speedup is None else verdict.speedup_interval,
             flags=tuple(flag.id for flag in verdict.suspect_flags),
             problem_flags=tuple(flag.id for flag in verdict.problem_flags),
-            hardware=str(verdict.metadata.get("hardware") or ""),
+            hardware=verdict.hardware,
             workload_speedups=()
             if speedup is None
             else tuple(each.speedup for each in verdict.workloads if each.speedup is not None),
@@ -162,7 +162,7 @@ def why_failed(result: StepResult) -> str:
         return result.why
     text, _, advice = verdict.feedback.partition(_ADVICE)
     lines = text.split("\n")
-    if verdict.status is Status.COMPILE and "lints" not in verdict.metadata:
+    if verdict.status is Status.COMPILE and not verdict.lints:
         lines = [*lines[-1:], *lines[:-1]]
     return " ".join(" ".join([*lines, advice and f"Next: {advice}"]).split())
 
@@ -180,10 +180,9 @@ def measured_speedup(verdict: Verdict) -> float | None:
 
 
 def _sol_score(verdict: Verdict) -> float | None:
-    one = verdict.runtime_stats.get("sol_score")
     scores = [each.sol_score for each in verdict.workloads if each.sol_score is not None]
-    if not scores and isinstance(one, int | float):
-        scores = [one]
+    if not scores and verdict.timing is not None and verdict.timing.sol_score is not None:
+        scores = [verdict.timing.sol_score]
     return math.fsum(scores) / len(scores) if scores else None
 
 
@@ -248,7 +247,7 @@ def _best_by_gpu(steps: Sequence[StepSummary]) -> dict[str, Best]:
         if own is None or not others:
             continue
         for model, verdict in ((_FIRST_GPU, own), *others.items()):
-            name = str(verdict.metadata.get("hardware") or model)
+            name = verdict.hardware or model
             bests[name] = bests.get(name, Best()).or_better(step.step, verdict)
     return bests
 

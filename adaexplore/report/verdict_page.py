@@ -34,10 +34,8 @@ def _headline(verdict: Verdict) -> str:
         return f"{status} (not timed: no GPU)"
     interval = verdict.speedup_interval
     sure = "" if interval is None else f", 95% interval {interval.low:.3f} to {interval.high:.3f}"
-    against = ""
-    reference_ms = verdict.runtime_stats.get("baseline_time")
-    if isinstance(reference_ms, int | float):
-        told = [verdict.runtime_stats.get(name) for name in ("baseline_type", "baseline")]
-        words = " ".join([*(word for word in told if isinstance(word, str)), "reference"])
-        against = f", {words} {reference_ms:.4g} ms"
+    against, timing = "", verdict.timing
+    if timing is not None and timing.baseline_ms is not None:
+        words = " ".join(filter(None, (timing.baseline_type, timing.baseline, "reference")))
+        against = f", {words} {timing.baseline_ms:.4g} ms"
     return f"{status}: {verdict.speedup:.3f}x{sure} ({verdict.runtime_ms:.4g} ms{against})"

@@ -185,10 +185,12 @@ def _with_profile(solver: Solver, plan: Plan, shown: list[ShownKernel]) -> list[
 
 def _tuned(source: str, verdict: Verdict) -> str:
     """Return ``source`` with the values that the judge's config sweep chose."""
-    if verdict.tuned is None:
+    if verdict.tuned_values is None:
         return source
     try:
-        return with_dispatch(with_values(without_dispatch(source), verdict.tuned), verdict.tuned_by_shape)
+        return with_dispatch(
+            with_values(without_dispatch(source), verdict.tuned_values), verdict.tuned_by_shape
+        )
     except (TunablesError, KeyError) as error:
         logger.warning("the judge tuned names that the source does not declare: %s", error)
         return source

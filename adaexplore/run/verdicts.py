@@ -77,7 +77,8 @@ class Verdicts:
             return verdict
         with ThreadPoolExecutor(len(judges)) as pool:
             found = list(pool.map(lambda judge: judge.evaluate(self._task, source), judges.values()))
-        verdict = verdict.with_other_gpus(dict(zip(judges, found, strict=True)))
+        others = dict(zip(judges, found, strict=True))
+        verdict = verdict.model_copy(update={"other_gpus": others})
         self.learn(source, verdict)
         return verdict
 

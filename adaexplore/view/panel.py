@@ -11,6 +11,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from adaexplore.core.judging.flags import REJECT, SUSPECT
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.text.differences import differences_between
 from adaexplore.report.verdict_page import verdict_page
 from adaexplore.view.model import Details
@@ -68,7 +69,7 @@ def panel(details: Details) -> Panel:
             texts.append(Text(f"Reply, {exchange.purpose}{ended}", _plain(exchange.reply)))
     if verdict is None:
         return Panel(tuple(texts), (), "", "")
-    facts = json.dumps(verdict.to_metrics(), indent=2, ensure_ascii=False, default=str)
+    facts = json.dumps(to_metrics(verdict), indent=2, ensure_ascii=False, default=str)
     texts.append(Text("Verdict in full", _plain(facts), code=True))
     flags = [
         (

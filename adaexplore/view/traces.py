@@ -10,6 +10,7 @@ from typing import Any
 from adaexplore.core.draft import DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
 from adaexplore.core.files.inputs import regular_bytes
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Verdict
@@ -112,10 +113,13 @@ def _verdict(data: Mapping[str, Any]) -> Verdict:
     """Return the verdict on a trace's step, with its times, or with the error as feedback."""
     found, runtime = trace_verdict(data), data.get("runtime_us") or 0.0
     if not found.correct:
-        feedback = {"feedback": str(data.get("error") or "")}
-        return found.model_copy(update={"metadata": feedback | found.metadata})
-    stats = {"fast_p": float(data["score"]["fast_p"]), "baseline_time": data.get("baseline_time_us")}
-    return Verdict(status=found.status, runtime_ms=runtime if runtime > 0 else None, runtime_stats=stats)
+        return found.model_copy(update={"feedback": str(data.get("error") or "")})
+    timing = RuntimeStats(
+        runtime_ms=runtime if runtime > 0 else None,
+        speedup=float(data["score"]["fast_p"]),
+        baseline_ms=data.get("baseline_time_us"),
+    )
+    return Verdict(status=found.status, timing=timing)
 
 
 def _number(value: object) -> int:

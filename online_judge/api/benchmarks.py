@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from adaexplore.core.dialects import catalogue
 from adaexplore.core.errors import TaskError
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Backend, EvaluationRequest, EvaluationResponse, TimeLimit, Whole
 from online_judge.settings import Settings
 
@@ -66,29 +67,29 @@ def with_sources(request: EvaluationRequest, settings: Settings) -> EvaluationRe
     )
 
 
-def completed(answer: EvaluationResponse, request: EvaluationRequest) -> EvaluationResponse:
-    """Return an answer about a task of a benchmark with the fields that its clients read."""
+def completed(
+    answer: EvaluationResponse, request: EvaluationRequest, found: Verdict | None
+) -> EvaluationResponse:
+    """Return the answer on ``found`` about a task of a benchmark with the fields that its clients read."""
     metadata: dict[str, Any] = {
         **answer.metadata,
         "task_id": request.task_id,
         "benchmark": request.test_source,
     }
     stats = dict(answer.runtime_stats)
-    workloads = metadata.get("workloads") or []
-    if "fast_p" in stats and answer.runtime > 0:
+    if found is not None and found.timing is not None:
         stats |= {
-            "speedup_factor": stats["fast_p"],
-            "candidate_latency_ms": answer.runtime,
-            "reference_latency_ms": stats.get("baseline_time", answer.runtime * stats["fast_p"]),
+            "speedup_factor": found.timing.speedup,
+            "candidate_latency_ms": found.timing.runtime_ms,
+            "reference_latency_ms": found.timing.baseline_ms,
         }
     if request.test_source in ("FIT", "MLSYS"):
-        metadata |= {"backend": request.backend, "device": metadata.get("device", request.device)}
-        if answer.correctness:
-            stats["total_workloads"] = max(len(workloads), 1)
+        device = request.device if found is None else found.device
+        metadata |= {"backend": request.backend, "device": device}
+        if found is not None and found.correct:
+            stats["total_workloads"] = max(len(found.workloads), 1)
         else:
-            metadata |= {
-                "error_status": metadata.get("status"),
-                "error_log": metadata.get("feedback") or answer.error,
-            }
+            status, log = (None, "") if found is None else (found.status.value, found.feedback)
+            metadata |= {"error_status": status, "error_log": log or answer.error}
     success = answer.correctness if request.test_source != "TBT" else answer.success
     return answer.model_copy(update={"metadata": metadata, "runtime_stats": stats, "success": success})

@@ -12,7 +12,8 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from adaexplore.core.environment import Environment
-from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket, Workers
+from adaexplore.core.job_answer import JobAnswer
+from adaexplore.core.wire import JobRequest, JobTicket, Workers
 from online_judge.api.auth import client_of
 from online_judge.api.errors import RETRY_AFTER
 from online_judge.api.judge import judge_of

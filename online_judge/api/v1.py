@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from typing import TypeVar
 
 from fastapi import APIRouter, HTTPException, Request
 
 from adaexplore.core.dialects.catalogue import source_of
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
@@ -28,8 +30,8 @@ from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED
 from online_judge.queue.job import Job
 from online_judge.slots import devices
-from online_judge.slots.jobs import Finding
 
+Found = TypeVar("Found", Verdict, ProblemReport)
 CLIENT_CLOSED = 499
 _LOOK_S = 0.5
 _numbers = itertools.count(1)
@@ -97,12 +99,12 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
     judge = judge_of(request)
     named, body = body.test_source, await judge.accepted(body, "body")
     job = Job("candidate", body, client_of(request), id=f"v1-{next(_numbers)}")
+    found = None
     try:
-        found = await _result(judge, request, job, body.timeout)
-        assert isinstance(found, Verdict)
-        metrics = found.to_metrics()
-        late = found.status is Status.TIMEOUT  # v1's clients know time-outs by ``success``
-        why: str | None = found.metadata["error"] if late else None
+        found = await _result(judge, request, job, body.timeout, Verdict)
+        metrics = to_metrics(found)
+        # v1's clients know time-outs by ``success``
+        why = found.failure.error if found.status is Status.TIMEOUT else None
     except ProblemError as error:
         why = f"{REFERENCE_FAILED}: {error}"
         metadata = {"hardware": judge.machine.hardware, "error": why}
@@ -114,7 +116,7 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
         queue_time=job.queue_time_s,
         error=why,
     )
-    return answer if source_of(named) is None else completed(answer, body)
+    return answer if source_of(named) is None else completed(answer, body, found)
 
 
 @router.post("/evaluate_fit_kernel", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
@@ -142,12 +144,12 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
     judge = judge_of(request)
     judge.require_devices()
     job = Job("problem", body, client_of(request), id=f"v1-{next(_numbers)}")
-    found = await _result(judge, request, job, body.timeout)
-    assert isinstance(found, ProblemReport)
-    return found
+    return await _result(judge, request, job, body.timeout, ProblemReport)
 
 
-async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
+async def _result(
+    judge: Judge, request: Request, job: Job, timeout: int | None, wanted: type[Found]
+) -> Found:
     """Submit a job and wait for it while its client waits and its time in the queue allows.
 
     Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException if nobody waits.
@@ -168,6 +170,7 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
             raise HTTPException(503, "the judge is shutting down")
         if isinstance(outcome, Exception):
             raise outcome
+        assert isinstance(outcome, wanted)
         return outcome
     except asyncio.CancelledError as error:
         raise HTTPException(503, "the judge is shutting down") from error

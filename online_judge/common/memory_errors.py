@@ -29,4 +29,4 @@ def explains_failure(status: Status, text: str) -> bool:
 
 def explains(verdict: Verdict) -> bool:
     """Return True if too little memory may be the cause of this verdict."""
-    return explains_failure(verdict.status, str(verdict.metadata.get("feedback", "")))
+    return explains_failure(verdict.status, verdict.feedback)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from adaexplore.core.judging.parts import DeviceUse, HostClock
 from adaexplore.core.wire import DtypeName
 from online_judge.checks.facts.findings import Fact
 from online_judge.checks.registry import AnyObservation
@@ -37,30 +38,6 @@ class Times:
     p90: float
     mad: float
     num_trials: int
-
-
-@dataclass(frozen=True)
-class HostClock:
-    """Medians by the evaluator's own clock, in milliseconds."""
-
-    wall_open_ms: float  # wall time of a block beyond the claimed times
-    baseline_open_ms: float  # the same of the baseline's blocks
-    block_ms: float  # claimed length of a block
-    tail_ms: float  # how long the GPU works on after a block
-    graph_ms: float | None  # of a call within a replayed graph; None if none was replayed
-    copy_ms: float  # of copying the outputs of one call
-    single_ms: float | None = None  # of the fastest call in a block of its own; None without such blocks
-    baseline_single_ms: float | None = None  # likewise
-
-
-@dataclass(frozen=True)
-class DeviceUse:
-    """Seconds on the device."""
-
-    held_s: float  # held exclusively
-    waited_s: float  # waited for that
-    gpu_s: float  # in which the GPU worked for calls of either side
-    spent_s: dict[str, float]  # of the timing by part: warm-up, marked, single, plain and graph rounds
 
 
 class Timing(Fact):

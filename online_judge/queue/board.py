@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.job_answer import JobAnswer
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobState, ProfileReport
+from adaexplore.core.wire import EvaluationRequest, JobState, ProfileReport
 from online_judge.common.events import log_event
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice

@@ -9,6 +9,8 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.judging.flags import BASELINE_UNCONFIRMED
+from adaexplore.core.metrics import from_metrics, to_metrics
 from adaexplore.core.text.tunables import TUNABLES
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
@@ -87,11 +89,11 @@ class ResultCache:
 
     async def _read(self, question: Question) -> Known | None:
         select = "SELECT number, verdict FROM results WHERE key = ? ORDER BY number DESC LIMIT 1"
-        known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
+        read = ProfileReport.model_validate if question.kind == "profile" else from_metrics
         for number, text in await self._store.execute((select, question.exact)):
             try:
-                return known.model_validate(printable.tree(json.loads(text)))
-            except (ValueError, TypeError, RecursionError) as error:
+                return read(printable.tree(json.loads(text)))
+            except (KeyError, ValueError, TypeError, RecursionError) as error:
                 log.error("a cached verdict cannot be read (%r)", str(error)[:MAX_REASON])
                 await self._store.execute(("DELETE FROM results WHERE number = ?", number))
         return None
@@ -99,13 +101,15 @@ class ResultCache:
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
-            by_chance = found.status.row.by_chance or found.baseline_unconfirmed
-            keep = not by_chance and not found.runtime_stats.get("stopped_early")
+            stopped_early = found.timing is not None and found.timing.stopped_early
+            by_chance = found.status.row.by_chance or found.has_flag(BASELINE_UNCONFIRMED)
+            keep = not (by_chance or stopped_early)
+            told = to_metrics(found)
         else:
-            keep = found.profile is not None
+            keep, told = found.profile is not None, found.model_dump(mode="json")
         if not keep:
             return
-        text = json.dumps(found.model_dump(mode="json"))
+        text = json.dumps(told)
         try:
             await self._store.execute(
                 ("DELETE FROM results WHERE key = ?", question.exact),

@@ -110,9 +110,8 @@ class Evaluations:
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            found = jobs.run(slot, job, cancelled)
-            # the candidate's texts may hold characters that cannot be sent
-            found = type(found).model_validate(printable.tree(found.model_dump()))
+            found: Finding = jobs.run(slot, job, cancelled)
+            found = printable.tree(found)  # the candidate's texts may hold characters that cannot be sent
             if isinstance(found, ProblemReport):
                 status = "ok" if found.ok else "reference_failed"
             else:

@@ -11,8 +11,9 @@ import uuid
 from collections import Counter
 from dataclasses import dataclass, field
 
+from adaexplore.core.job_answer import JobAnswer
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobKind, JobRequest, JobState, JobVerdict
+from adaexplore.core.wire import EvaluationRequest, JobKind, JobRequest, JobState
 from online_judge.common.tokens import Caller
 from online_judge.queue.cache import Question
 from online_judge.slots.device_slot import Request
@@ -109,19 +110,14 @@ class Job:
         self, state: JobState, *, found: Finding | None = None, error: str | None = None, cached: bool = False
     ) -> JobAnswer:
         """Return the answer for a client if the job ends in this state now."""
-        verdict = report = None
-        if isinstance(found, Verdict):
-            verdict = JobVerdict(status=found.status.value, **found.to_metrics())
-        else:
-            report = found
         elapsed_s = time.monotonic() - self.created
         waited_s = elapsed_s if self.leader.started_at is None else self.queue_time_s
         return JobAnswer(
             id=self.id,
             kind=self.kind,
             state=state,
-            verdict=verdict,
-            report=report,
+            verdict=found if isinstance(found, Verdict) else None,
+            report=None if isinstance(found, Verdict) else found,
             error=error,
             cached=cached,
             queue_time=0.0 if cached else waited_s,

@@ -8,7 +8,8 @@ import sqlite3
 import time
 from typing import Any, get_args
 
-from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
+from adaexplore.core.job_answer import JobAnswer
+from adaexplore.core.wire import JobKind, JobRequest
 from online_judge.common import printable
 from online_judge.common.tokens import Caller
 from online_judge.queue.job import Job

@@ -79,16 +79,15 @@ class Metrics:
 
     def judged(self, device: int, verdict: Verdict) -> None:
         """Count what a verdict from a device tells: flags, the sweep, the exclusive use of the device."""
-        flags = verdict.metadata.get("integrity", [])
-        for flag in {*flags, *verdict.metadata.get("problem_flags", [])}:
+        for flag in {each.id for each in verdict.flags} | {each.id for each in verdict.problem_flags}:
             self._flags.labels(flag).inc()
-        if "baseline_drift" in flags:
+        if verdict.has_flag("baseline_drift"):
             self._drift.labels(str(device)).inc()
-        if (swept_s := verdict.metadata.get("tuned", {}).get("seconds")) is not None:
-            self.spent({"sweep": swept_s})
-        if slot := verdict.runtime_stats.get("slot"):
-            self._slot_held.labels(str(device)).inc(slot["held_s"])
-            self._slot_gpu.labels(str(device)).inc(slot["gpu_s"])
+        if verdict.tuned is not None and verdict.tuned.seconds is not None:
+            self.spent({"sweep": verdict.tuned.seconds})
+        if verdict.timing is not None and (use := verdict.timing.use) is not None:
+            self._slot_held.labels(str(device)).inc(use.held_s)
+            self._slot_gpu.labels(str(device)).inc(use.gpu_s)
 
     def show_load(
         self, queue: QueueStatus, oldest_s: float, jobs: Mapping[str, int], ready: Mapping[int, int]

@@ -179,8 +179,7 @@ class RaySlot:
         if outcome.found is None:
             self._worker.suspect(f"the judge failed there: {outcome.error}")
             raise self._lost("failed", job, outcome.error)
-        flags = outcome.found.metadata.get("integrity", []) if isinstance(outcome.found, Verdict) else []
-        if "baseline_drift" in flags:
+        if isinstance(outcome.found, Verdict) and outcome.found.has_flag("baseline_drift"):
             self._worker.suspect("the times of a reference have changed there")
         return outcome.found
 

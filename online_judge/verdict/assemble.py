@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from adaexplore.core.judging.status import Stage, Status, StatusKind
-from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.judging.status import Stage, StatusKind
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.behaviour.own_kernels import KernelUse
 from online_judge.checks.behaviour.process_changes import LeftRunning
@@ -52,53 +53,55 @@ def evaluated(
     correct = passed and not rejected
     if correct:
         found += flags.of_candidate([LeftRunning(processes=end.orphans)], end.folder)
-    metadata = _surroundings(request, target) | {"sandbox": end.sandbox} | _precision(result)
-    metadata |= flags.metadata(found) | flags.problem_metadata(flags.of_problem(problem))
+    if rejected:
+        explained = feedback.of_integrity(rejects)
+    facts = _precision(result) | {
+        "flags": flags.listed(found),
+        "problem_flags": flags.listed_of_problem(flags.of_problem(problem)),
+    }
     compared = explained.status.row.kind is StatusKind.VALUES  # the number is given even if it is 0
     if passed or result.trials_passed or compared:
-        metadata["correctness_trials"] = f"({result.trials_passed} / {request.num_correct_trials})"
-    if rejected:
-        metadata |= feedback.of_integrity(rejects)
-    metadata |= explained.metadata
+        facts["correctness_trials"] = f"({result.trials_passed} / {request.num_correct_trials})"
     if not correct:
-        status = Status.INTEGRITY if rejected else explained.status
-        return _verdict(status, metadata | _printed(end))
-    timing = result.timing
-    if timing is None:
-        stats: dict[str, object] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
-        return _verdict(Status.PASSED, metadata, None, stats)
-    stats = runtime.statistics(timing, request, result.share, hardware=target.hardware, device=target.device)
-    if result.tolerance is not None:  # of a definition
-        stats |= runtime.sol_score(timing, request)
-    return _verdict(Status.PASSED, metadata, runtime.milliseconds(timing), stats)
+        facts |= _printed(end)
+    elif result.timing is not None:
+        facts["timing"] = runtime.statistics(
+            result.timing,
+            request,
+            result.share,
+            hardware=target.hardware,
+            device=target.device,
+            scored=result.tolerance is not None,  # of a definition
+        )
+    elif not target.cuda:
+        facts["interpreted"] = True
+    return _surrounded(explained, request, target, sandbox=end.sandbox, **facts)
 
 
 def timed_out(
     request: EvaluationRequest, target: Target, *, limit_s: int, stage: Stage, sandbox: Report | None
 ) -> Verdict:
-    metadata = _surroundings(request, target) | {"sandbox": sandbox}
-    return _verdict(Status.TIMEOUT, metadata | feedback.of_timeout(limit_s, stage))
+    return _surrounded(feedback.of_timeout(limit_s, stage), request, target, sandbox=sandbox)
 
 
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
     """Return the verdict on a candidate whose process is gone or broke the protocol (``why``)."""
-    metadata = _surroundings(request, target) | {"sandbox": end.sandbox}
+    explained = feedback.of_crash(f"({why})" if why else end.how, stage)
     if end.out_of_memory:
-        return _verdict(Status.OUT_OF_MEMORY, metadata | feedback.of_memory(stage) | _printed(end))
-    how = f"({why})" if why else end.how
-    return _verdict(Status.CRASH, metadata | feedback.of_crash(how, stage) | _printed(end))
+        explained = feedback.of_memory(stage)
+    return _surrounded(explained, request, target, sandbox=end.sandbox, **_printed(end))
 
 
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
     crash = feedback.of_crash("together with the judge's own processes, twice,", stage)
-    return _verdict(Status.CRASH, _surroundings(request, target) | crash)
+    return _surrounded(crash, request, target)
 
 
 def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdict:
     seconds = {stage: round(spent, 3) for stage, spent in stage_seconds.items()}
-    return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
+    return verdict.model_copy(update={"seconds": seconds})
 
 
 def _facts(request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts) -> list[CheckFact]:
@@ -130,31 +133,23 @@ def _facts(request: EvaluationRequest, result: EvaluationResult, problem: Proble
     return found
 
 
-def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, object]:
-    metadata = {"hardware": target.hardware, "device": target.device}
-    return metadata | feedback.of_precision(request.tf32, cuda=target.cuda)
+def _surrounded(verdict: Verdict, request: EvaluationRequest, target: Target, **facts: Any) -> Verdict:
+    """Return a verdict of status and texts with the device, the two sides' precision, and ``facts``."""
+    facts |= {"hardware": target.hardware, "device": target.device}
+    if target.cuda and request.tf32 == "paper":
+        facts["notes"] = ("tf32_asymmetric",)
+    return verdict.model_copy(update=facts)
 
 
-def _precision(result: EvaluationResult) -> dict[str, object]:
+def _precision(result: EvaluationResult) -> dict[str, Any]:
     if result.tolerance is not None:
-        return {"tolerance": result.tolerance.model_dump()}
+        return {"tolerance": result.tolerance}
     if not result.grades:
         return {}
     least = least_precise(result.grades)
-    return {"tier": least.tier, "precision": least.to_json()}
+    return {"tier": least.tier, "precision": least.precision()}
 
 
-def _printed(end: ProcessEnd) -> dict[str, object]:
+def _printed(end: ProcessEnd) -> dict[str, Any]:
     text = scrub(end.printed, end.folder).strip()[-_LOG_CHARS:]
     return {"stdout": text} if text else {}
-
-
-def _verdict(
-    status: Status,
-    metadata: dict[str, object],
-    runtime_ms: float | None = None,
-    stats: dict[str, object] | None = None,
-) -> Verdict:
-    """Make the verdict in its wire form, in which an infinite number is null."""
-    made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})
-    return Verdict.model_validate(made.model_dump(mode="json"))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from adaexplore.core.judging.flags import Flag
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.checks.facts.findings import Difference, Failure
 from online_judge.checks.facts.precision import Error, Graded, Limit
@@ -20,13 +22,8 @@ _REPEATED = "A second call with the same inputs gave another result"
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
 
-def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, object]:
-    """Note that the two sides ran in different precisions."""
-    return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
-
-
-def of_failure(failure: Failure, folder: str) -> dict[str, object]:
-    """Explain a failure with the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
+def of_failure(failure: Failure, folder: str) -> Verdict:
+    """Explain a failure; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
     stage = "" if failure.stage.value == failure.status.value else f" during {failure.stage.value}"
@@ -42,47 +39,52 @@ def of_failure(failure: Failure, folder: str) -> dict[str, object]:
         lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
-    key = "runtime_error" if failure.status.module_imported else "compilation_error"
-    return _metadata(failure.status, lines, **{f"{key}_name": failure.name, key: text})
+    if failure.status.module_imported:
+        facts = FailureText(runtime_error_name=failure.name, runtime_error=text)
+    else:
+        facts = FailureText(compilation_error_name=failure.name, compilation_error=text)
+    return _failed(failure.status, lines, facts)
 
 
-def of_crash(how: str, stage: Stage) -> dict[str, object]:
+def of_crash(how: str, stage: Stage) -> Verdict:
     text = f"the process ended {how} during {stage.value}"
-    return _metadata(Status.CRASH, [text], runtime_error_name="crash", runtime_error=text)
+    return _failed(Status.CRASH, [text], FailureText(runtime_error_name="crash", runtime_error=text))
 
 
-def of_memory(stage: Stage) -> dict[str, object]:
+def of_memory(stage: Stage) -> Verdict:
     text = f"the process ran out of the host memory that it may have during {stage.value}"
-    return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
+    facts = FailureText(runtime_error_name="MemoryError", runtime_error=text)
+    return _failed(Status.OUT_OF_MEMORY, [text], facts)
 
 
-def of_repeat(wrong: dict[str, object]) -> dict[str, object]:
+def of_repeat(wrong: Verdict) -> Verdict:
     """Explain that a candidate was right once, then wrong on the same inputs (``wrong``)."""
-    text = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
+    text = wrong.feedback.rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
-    return wrong | _metadata(Status.NONDETERMINISTIC, [head, text], correctness_issue=_REPEATED)
+    facts = wrong.failure.model_copy(update={"correctness_issue": _REPEATED})
+    return _failed(Status.NONDETERMINISTIC, [head, text], facts)
 
 
-def of_unequal_calls(found: Error, limit: Limit) -> dict[str, object]:
+def of_unequal_calls(found: Error, limit: Limit) -> Verdict:
     """Explain that equal calls differ by more than the precision that they reach."""
     line = (
         f"{Status.NONDETERMINISTIC.value}: {_REPEATED}: they differ by {found.rms:.2g} (rms) and "
         f"{found.peak:.2g} (at most) of the output's standard deviation; rounding explains {limit.rms:.2g}"
     )
-    return _metadata(Status.NONDETERMINISTIC, [line], correctness_issue=_REPEATED)
+    return _failed(Status.NONDETERMINISTIC, [line], FailureText(correctness_issue=_REPEATED))
 
 
-def of_far_off(error: float) -> dict[str, object]:
+def of_far_off(error: float) -> Verdict:
     """Explain outputs that are far off, although a loose tolerance lets them pass."""
     line = (
         f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
         "of the output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
     )
-    issue = "Output mismatch, hidden by the tolerance"
-    return _metadata(Status.WRONG_VALUE, [line], correctness_issue=issue)
+    facts = FailureText(correctness_issue="Output mismatch, hidden by the tolerance")
+    return _failed(Status.WRONG_VALUE, [line], facts)
 
 
-def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, object]:
+def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> Verdict:
     """Explain outputs within the tolerance; ``grade`` is of the least precise one."""
     error, limit = grade.error, grade.limits[needed]
     based = grade.emulated and needed in _ROUNDED
@@ -100,8 +102,8 @@ def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, object]:
         how = "operands of tl.dot in float32 (TF32 is precise enough)"
     lines = [line, f"likely cause: {_cause(grade, limit)}"]
     advice = f"Keep {how} and accumulate in float32."
-    issue = f"Precision {grade.tier}, needed {needed}"
-    return _metadata(Status.WRONG_VALUE, lines, advice, correctness_issue=issue)
+    facts = FailureText(correctness_issue=f"Precision {grade.tier}, needed {needed}")
+    return _failed(Status.WRONG_VALUE, lines, facts, advice)
 
 
 def _cause(grade: Graded, limit: Limit) -> str:
@@ -117,35 +119,40 @@ def _cause(grade: Graded, limit: Limit) -> str:
     )
 
 
-def of_integrity(rejects: Sequence[Flag]) -> dict[str, object]:
+def of_integrity(rejects: Sequence[Flag]) -> Verdict:
     lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
     issue = clip(", ".join(flag.id for flag in rejects), 400)
-    return _metadata(Status.INTEGRITY, lines, correctness_issue=issue, correctness_issue_name="integrity")
+    facts = FailureText(correctness_issue=issue, correctness_issue_name="integrity")
+    return _failed(Status.INTEGRITY, lines, facts)
 
 
-def of_timeout(limit_s: int, stage: Stage) -> dict[str, object]:
+def of_timeout(limit_s: int, stage: Stage) -> Verdict:
     """Explain that a candidate took too long; ``error`` is v1's wording."""
     line = f"timeout during {stage.value}: not done after {limit_s} s"
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
-    return _metadata(Status.TIMEOUT, [line], error=error, stage=stage.value)
+    return _failed(Status.TIMEOUT, [line], FailureText(error=error, stage=stage.value))
 
 
-def of_issue(status: Status, issue: str) -> dict[str, object]:
-    line = f"{status.value}: {clip(issue, 800)}"
-    keys = {"correctness_issue": clip(issue, 400), "correctness_issue_name": "correctness_issue"}
-    return _metadata(status, [line], **keys)
+def of_issue(status: Status, issue: str) -> Verdict:
+    return _failed(status, [f"{status.value}: {clip(issue, 800)}"], _issue(clip(issue, 400)))
 
 
-def of_difference(found: Difference, output: str) -> dict[str, object]:
+def _issue(text: str) -> FailureText:
+    return FailureText(correctness_issue=text, correctness_issue_name="correctness_issue")
+
+
+def of_difference(found: Difference, output: str) -> Verdict:
     """Explain wrong values; ``output`` names the output, such as ``output 1``."""
     share = 100.0 * found.wrong / max(found.total, 1)
     status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
     if found.nonfinite:
-        issue = "Output is not finite exactly where the reference is"
-        keys: dict[str, object] = {"correctness_issue": issue, "correctness_issue_name": "correctness_issue"}
+        facts = _issue("Output is not finite exactly where the reference is")
     else:
-        keys = {"max_difference": [f"{found.largest:.6f}"], "avg_difference": [f"{found.average:.6f}"]}
-        keys["correctness_issue"] = "Output mismatch"
+        facts = FailureText(
+            max_difference=(f"{found.largest:.6f}",),
+            avg_difference=(f"{found.average:.6f}",),
+            correctness_issue="Output mismatch",
+        )
     examples = [
         f"  [{', '.join(map(str, each.index))}] got {each.got}, want {each.want}" for each in found.examples
     ]
@@ -156,17 +163,13 @@ def of_difference(found: Difference, output: str) -> dict[str, object]:
         "first wrong elements:",
         *examples,
     ]
-    return _metadata(status, lines, **keys)
+    return _failed(status, lines, facts)
 
 
-def first_line(metadata: Mapping[str, object]) -> str:
-    return str(metadata.get("feedback", "wrong")).splitlines()[0]
-
-
-def _metadata(status: Status, lines: list[str], advice: str = "", /, **keys: object) -> dict[str, object]:
+def _failed(status: Status, lines: list[str], facts: FailureText, advice: str = "") -> Verdict:
     advice = advice or status.row.advice
     body = clip("\n".join(lines), _budget(advice))
-    return keys | {"feedback": f"{body}\nNext: {advice}"}
+    return Verdict(status=status, failure=facts, feedback=f"{body}\nNext: {advice}")
 
 
 def _budget(advice: str) -> int:
@@ -174,10 +177,10 @@ def _budget(advice: str) -> int:
     return MAX_BYTES - len(advice.encode()) - 8
 
 
-def of_hidden(status: Status) -> dict[str, object]:
-    """Explain a failure on a hidden workload; reveal only the status."""
+def of_hidden(status: Status, facts: FailureText) -> Verdict:
+    """Explain a failure on a hidden workload; reveal only the status, and ``facts``."""
     line = f"{status.value}: it fails on a hidden workload, whose inputs are not shown"
-    return _metadata(status, [line], status.row.hidden_advice)
+    return _failed(status, [line], facts, status.row.hidden_advice)
 
 
 def with_line(line: str, text: str) -> str:

@@ -1,15 +1,15 @@
-"""Flags of a kernel and of its problem, and the keys of a verdict's metadata."""
+"""Flags of a kernel and of its problem."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from adaexplore.core.judging.flags import Flag, ProblemFlag
 from online_judge.checks.check import CheckFact, Severity
 from online_judge.checks.facts.endings import Ending
 from online_judge.checks.problem import ProblemFacts
 from online_judge.checks.registry import flags_of
-from online_judge.verdict import feedback
 from online_judge.verdict.endings import explain
 
 _MAX_EVIDENCE = 300
@@ -32,7 +32,7 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
 def _line(evidence: str | Ending, folder: str) -> str:
     if isinstance(evidence, str):
         return evidence
-    return feedback.first_line(explain(evidence, folder).metadata)
+    return explain(evidence, folder).feedback.splitlines()[0]
 
 
 def merged(flags: Iterable[Flag]) -> list[Flag]:
@@ -44,16 +44,10 @@ def merged(flags: Iterable[Flag]) -> list[Flag]:
     return sorted(first.values(), key=lambda flag: order.index(flag.severity))
 
 
-def metadata(flags: Iterable[Flag]) -> dict[str, object]:
-    """Return ``integrity``, the ids, and ``integrity_evidence``; empty without flags."""
-    return _with_ids("integrity", merged(flags))
+def listed(flags: Iterable[Flag]) -> tuple[Flag, ...]:
+    """Return the flags of a verdict: merged, with evidence of limited length."""
+    return tuple(replace(flag, evidence=flag.evidence[:_MAX_EVIDENCE]) for flag in merged(flags))
 
 
-def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, object]:
-    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
-    return _with_ids("problem_flags", flags)
-
-
-def _with_ids(key: str, flags: Iterable[Flag] | Iterable[ProblemFlag]) -> dict[str, object]:
-    entries = [flag._asdict() | {"evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in flags]
-    return {key: [each["id"] for each in entries], f"{key}_evidence": entries} if entries else {}
+def listed_of_problem(flags: Iterable[ProblemFlag]) -> tuple[ProblemFlag, ...]:
+    return tuple(replace(flag, evidence=flag.evidence[:_MAX_EVIDENCE]) for flag in flags)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, JobKind, ProfileReport
@@ -67,7 +68,7 @@ def compiler_gone(how: str, stage: Stage, *, out_of_memory: bool) -> CompileRepo
 def profiled(result: ProfileResult, folder: str) -> ProfileReport:
     """Return the report on a candidate that was profiled, or that failed meanwhile."""
     explained = explain(result.ending, folder)
-    message = str(explained.metadata.get("feedback", ""))
+    message = explained.feedback
     if explained.status is Status.PASSED and result.profile is None:
         message = "the profiler does not work here, or saw nothing"
     return ProfileReport(status=explained.status, profile=result.profile, message=message)
@@ -102,14 +103,13 @@ def too_large(
         return _not_compiled(Status.LOAD, why, _TOO_LARGE)
     if kind == "profile":
         return _not_profiled(Status.LOAD, why)
-    metadata = {
-        "hardware": hardware,
-        "device": device,
-        "compilation_error_name": _TOO_LARGE,
-        "compilation_error": why,
-        "feedback": f"load: {why}\nNext: {_SHORTER}",
-    }
-    return Verdict(status=Status.LOAD, metadata=metadata)
+    return Verdict(
+        status=Status.LOAD,
+        hardware=hardware,
+        device=device,
+        failure=FailureText(compilation_error_name=_TOO_LARGE, compilation_error=why),
+        feedback=f"load: {why}\nNext: {_SHORTER}",
+    )
 
 
 def _not_compiled(status: Status, message: str, error_name: str = "") -> CompileReport:

@@ -1,55 +1,57 @@
-"""Statistics of a timed candidate."""
+"""Times of a candidate for its verdict."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.facts.kernels import KernelShare
 from online_judge.protocol.measurement import Timing
 
-_UNDER_THEIR_NAMES = {
-    *("rounds", "ci_low", "ci_high", "gpu_ms", "score_ms", "e2e_ms"),
-    *("baseline_gpu_ms", "baseline_e2e_ms", "baseline_clean_ms", "baseline_trials"),
+_SAME = {
+    name: field.default for name, field in RuntimeStats.model_fields.items() if name in Timing.model_fields
 }
-
-
-def milliseconds(timing: Timing) -> float:
-    """Return v1's runtime: the mean of the timed calls, or the time that counts instead."""
-    return timing.times.mean if timing.score_ms == timing.gpu_ms else timing.score_ms
+_ALWAYS = "baseline_clean_ms"
+"""Given even if it was not measured."""
 
 
 def statistics(
-    timing: Timing, request: EvaluationRequest, share: KernelShare | None, *, hardware: str, device: str
-) -> dict[str, object]:
-    """Return v1's statistics and further ones; times in milliseconds.
+    timing: Timing,
+    request: EvaluationRequest,
+    share: KernelShare | None,
+    *,
+    hardware: str,
+    device: str,
+    scored: bool,
+) -> RuntimeStats:
+    """Return the statistics, ``scored`` with the distance from the hardware's bound.
 
     ``hardware`` names the GPU, ``device`` is its name for clients.
     """
-    stats = asdict(timing.times) | timing.model_dump(include=_UNDER_THEIR_NAMES)
-    stats |= {
-        "hardware": hardware,
-        "device": device,
-        "fast_p": timing.speedup,
-        "baseline": request.baseline,
-        "baseline_type": "recorded" if timing.recorded else "measured",
-        "baseline_time": timing.baseline_ms,
-        "slot": asdict(timing.use),
-        "witness": asdict(timing.host),
-    }
+    given: dict[str, Any] = asdict(timing.times)
+    for name, default in _SAME.items():
+        value = getattr(timing, name)
+        if value != default or name == _ALWAYS:
+            given[name] = value
     if timing.before is not None and timing.after is not None:
-        stats["clocks"] = {"before": timing.before.to_json(), "after": timing.after.to_json()}
-    stats |= timing.model_dump(include={"forward_gpu_ms", "baseline_forward_gpu_ms"}, exclude_none=True)
-    if timing.stopped_early:
-        stats["stopped_early"] = True
-    if timing.baseline_samples:
-        stats["baseline_samples"] = [list(calls) for calls in timing.baseline_samples]
+        given["clocks"] = {"before": timing.before.to_json(), "after": timing.after.to_json()}
     if share is not None:
-        stats["kernels"] = share.to_json()
-    return stats
+        given["kernels"] = share.to_json()
+    if scored:
+        given |= sol_score(timing, request)
+    return RuntimeStats(
+        runtime_ms=timing.times.mean if timing.score_ms == timing.gpu_ms else timing.score_ms,
+        hardware=hardware,
+        device=device,
+        baseline=request.baseline,
+        baseline_type="recorded" if timing.recorded else "measured",
+        **given,
+    )
 
 
-def sol_score(timing: Timing, request: EvaluationRequest) -> dict[str, object]:
+def sol_score(timing: Timing, request: EvaluationRequest) -> dict[str, float]:
     """Score how near a candidate is to the hardware's bound, as SOL-ExecBench does; empty if unknown.
 
     1 is at the bound, 0.5 as fast as the baseline.

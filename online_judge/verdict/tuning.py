@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import Any
 
+from adaexplore.core.judging.parts import Tuned
 from adaexplore.core.text.tunables import Tunable, Values, combination, declared_values
 from adaexplore.core.verdict import INTERPRETER, Verdict
 from online_judge.common.texts import clip
@@ -19,13 +21,13 @@ _REASON_BYTES = 160
 
 def with_unused_tunables(verdict: Verdict, problem: str) -> Verdict:
     line = f"TUNABLES was not used: {problem}"
-    text = feedback.with_line(line, str(verdict.metadata.get("feedback", "")))
-    return _with(verdict, {"feedback": text, "tuned": {"problem": problem}})
+    text = feedback.with_line(line, verdict.feedback)
+    return verdict.model_copy(update={"feedback": text, "tuned": Tuned(problem=problem)})
 
 
 def with_declared_values(verdict: Verdict, declared: Values) -> Verdict:
     """Return a verdict of a judge that times nothing and so sweeps nothing."""
-    return _with(verdict, {"tuned": {"values": declared, "timing": INTERPRETER}})
+    return _with(verdict, Tuned(values=declared, timing=INTERPRETER))
 
 
 def with_sweep(
@@ -37,14 +39,14 @@ def with_sweep(
 ) -> Verdict:
     """Return the verdict on configuration ``number``; milliseconds are the sweep's."""
     reasons = Counter(swept.failed.values()).most_common(_REASONS)
-    tuned = {
+    tuned = Tuned(
         **_result(tunables, number, swept),
-        "declared": declared_values(tunables),
-        "reasons": {clip(reason, _REASON_BYTES): count for reason, count in reasons},
-        "seconds": round(seconds, 3),
-        "spent_s": {part: round(spent_s, 3) for part, spent_s in swept.parts_s.items()},
-    }
-    return _with(verdict, {"tuned": tuned})
+        declared=declared_values(tunables),
+        reasons={clip(reason, _REASON_BYTES): count for reason, count in reasons},
+        seconds=round(seconds, 3),
+        spent_s={part: round(spent_s, 3) for part, spent_s in swept.parts_s.items()},
+    )
+    return _with(verdict, tuned)
 
 
 def with_sweeps(
@@ -61,21 +63,21 @@ def with_sweeps(
     for swept in sweeps.values():
         for part, spent_s in swept.parts_s.items():
             total.spend(part, spent_s)
-    by_shape = [
-        {"workload": name, "shape": list(swept.shape), **_result(tunables, swept.ranking[0], swept)}
+    by_shape = tuple(
+        Tuned(workload=name, shape=swept.shape, **_result(tunables, swept.ranking[0], swept))
         for name, swept in sweeps.items()
-    ]
-    tuned = {
-        "values": by_shape[0]["values"],
-        "declared": declared_values(tunables),
-        "by_shape": by_shape,
-        "seconds": round(seconds, 3),
-        "spent_s": {part: round(spent_s, 3) for part, spent_s in total.parts_s.items()},
-    }
-    return _with(verdict, {"tuned": tuned})
+    )
+    tuned = Tuned(
+        values=by_shape[0].values,
+        declared=declared_values(tunables),
+        by_shape=by_shape,
+        seconds=round(seconds, 3),
+        spent_s={part: round(spent_s, 3) for part, spent_s in total.parts_s.items()},
+    )
+    return _with(verdict, tuned)
 
 
-def _result(tunables: tuple[Tunable, ...], number: int, swept: Swept) -> dict[str, object]:
+def _result(tunables: tuple[Tunable, ...], number: int, swept: Swept) -> dict[str, Any]:
     """Report on the choice of configuration ``number``."""
     return {
         "values": combination(tunables, number),
@@ -86,5 +88,5 @@ def _result(tunables: tuple[Tunable, ...], number: int, swept: Swept) -> dict[st
     }
 
 
-def _with(verdict: Verdict, more: dict[str, object]) -> Verdict:
-    return verdict.model_copy(update={"metadata": verdict.metadata | more})
+def _with(verdict: Verdict, tuned: Tuned) -> Verdict:
+    return verdict.model_copy(update={"tuned": tuned})

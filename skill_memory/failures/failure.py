@@ -62,11 +62,11 @@ def is_failure(verdict: Verdict) -> bool:
 def is_infrastructure(verdict: Verdict) -> bool:
     """Return whether the infrastructure failed, not the candidate: a time limit, the service, the disk."""
     if verdict.status is Status.TIMEOUT:
-        return not verdict.metadata.get("compilation_error")
+        return not verdict.failure.compilation_error
     text = error_text(verdict)
     if text:
         return is_environment(verdict)
-    error = str(verdict.metadata.get("error") or "")
+    error = verdict.failure.error
     return bool(error) and not error.startswith(_CANDIDATES_OWN_END)
 
 

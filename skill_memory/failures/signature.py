@@ -81,11 +81,8 @@ class Signature:
 
 def error_text(verdict: Verdict) -> str:
     """Return the judge's text of the error: of compilation, of execution, or its feedback."""
-    for key in ("compilation_error", "runtime_error", "feedback"):
-        text = str(verdict.metadata.get(key) or "").strip()
-        if text:
-            return writable(text)
-    return ""
+    told = (verdict.failure.compilation_error, verdict.failure.runtime_error, verdict.feedback)
+    return next((writable(text) for text in map(str.strip, told) if text), "")
 
 
 def writable(text: str) -> str:
@@ -107,7 +104,7 @@ def signature_of(verdict: Verdict, source: str = "", line: int | None = None) ->
     """
     if verdict.worst_workload is not None and verdict.worst_workload.name == HIDDEN:
         return None
-    late_compile_error = verdict.status is Status.TIMEOUT and verdict.metadata.get("compilation_error")
+    late_compile_error = verdict.status is Status.TIMEOUT and verdict.failure.compilation_error
     if not verdict.status.row.teaches and not late_compile_error:
         return None
     text = error_text(verdict)
@@ -120,8 +117,8 @@ def signature_of(verdict: Verdict, source: str = "", line: int | None = None) ->
     if _ENVIRONMENT.match(exception):
         return None
     construct = construct_of(source, text, line) if source else ""
-    if "lint" in verdict.metadata:  # its message has names that the candidate chose
-        message = " ".join([f"lint {verdict.metadata['lint']}", *_triton_names(message.partition(";")[0])])
+    if verdict.failure.lint:  # its message has names that the candidate chose
+        message = " ".join([f"lint {verdict.failure.lint}", *_triton_names(message.partition(";")[0])])
     return Signature(verdict.status.value, exception, normalise(message), construct)
 
 
@@ -145,8 +142,8 @@ def normalise(message: str) -> str:
 
 def _exception(verdict: Verdict, named: str) -> str:
     """Return the class that the message names, else the one that the judge names."""
-    declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
-    return named or writable(str(declared or "")).rpartition(".")[2]
+    declared = verdict.failure.compilation_error_name or verdict.failure.runtime_error_name
+    return named or writable(declared).rpartition(".")[2]
 
 
 def _quoted(match: re.Match[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 from adaexplore.core.draft import STOPPED, DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.files.inputs import regular_bytes
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
@@ -94,12 +95,10 @@ def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
     place = _PLACE.match(verdict.feedback) if stopped else None
     if place is not None:
         line, text = int(place[1]), verdict.feedback[place.end() :]
-        lints = verdict.metadata.get("lints")
+        lints = verdict.lints
         text = text.partition("\n")[0] if lints else text  # one line per finding; the first one decides
-        metadata = {"runtime_error": f"{place[2] or ''}\n{text}"}
-        if lints:
-            metadata["lint"] = str(lints[0])
-        verdict = Verdict(status=verdict.status, metadata=metadata)
+        told = FailureText(runtime_error=f"{place[2] or ''}\n{text}", lint=lints[0] if lints else "")
+        verdict = Verdict(status=verdict.status, failure=told)
     return Failure(step.node.plan.step, step.draft.source, verdict, lineage, line, reference)
 
 
@@ -152,16 +151,16 @@ def trace_verdict(step: Mapping[str, Any]) -> Verdict:
     if error == _WRONG_VALUES:
         return Verdict(status=Status.WRONG_VALUE)
     if error == _TIMEOUT:
-        return Verdict(status=Status.TIMEOUT, metadata={"error": error})
+        return Verdict(status=Status.TIMEOUT, failure=FailureText(error=error))
     name, _, message = error.partition(": ")
     if "." not in name or " " in name.strip():
-        return Verdict(status=Status.CRASH, metadata={})
-    metadata = {"runtime_error": message, "runtime_error_name": name}
+        return Verdict(status=Status.CRASH)
+    told = FailureText(runtime_error=message, runtime_error_name=name)
     if name.endswith(("SyntaxError", "IndentationError", "TabError")):
-        return Verdict(status=Status.SYNTAX, metadata=metadata)
+        return Verdict(status=Status.SYNTAX, failure=told)
     if not score["compiled"]:
-        return Verdict(status=Status.LOAD, metadata=metadata)
-    return Verdict(status=Status.COMPILE if name.startswith(_COMPILERS) else Status.LAUNCH, metadata=metadata)
+        return Verdict(status=Status.LOAD, failure=told)
+    return Verdict(status=Status.COMPILE if name.startswith(_COMPILERS) else Status.LAUNCH, failure=told)
 
 
 def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
@@ -36,9 +37,9 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
     line = lines[report.line - 1].strip() if report.line and report.line <= len(lines) else ""
     text = "\n".join(part for part in (line, report.message.strip("\n")) if part)
     if works(report) or is_open(report):
-        return Verdict(status=report.status, metadata={})
-    metadata = {"runtime_error": text, "runtime_error_name": report.error_name}
-    return Verdict(status=report.status, metadata=metadata)
+        return Verdict(status=report.status)
+    told = FailureText(runtime_error=text, runtime_error_name=report.error_name)
+    return Verdict(status=report.status, failure=told)
 
 
 def located(collected: Collected, compile_: Compile) -> Collected:
@@ -83,5 +84,5 @@ def _located(task: str, failure: Failure, compile_: Compile) -> Failure:
 def _lacks_place(failure: Failure) -> bool:
     if not failure.reference or failure.verdict.status is Status.CRASH:
         return False
-    text = str(failure.verdict.metadata.get("runtime_error") or "")
+    text = failure.verdict.failure.runtime_error
     return "\n" not in text.strip() and not offending_line(text)

@@ -26,6 +26,7 @@ from adaexplore.run import step
 from adaexplore.run.step import write_draft
 from adaexplore.run.verdicts import Verdicts
 from tests.run.parts import StubJudge
+from tests.verdicts import make_verdict
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
@@ -318,7 +319,7 @@ def test_edits_without_effect_are_sent_back_if_enabled() -> None:
 
 
 def test_judged_program_is_sent_back_with_verdict() -> None:
-    known = {KERNEL: Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "first difference at 3"})}
+    known = {KERNEL: make_verdict(status=Status.WRONG_VALUE, metadata={"feedback": "first difference at 3"})}
     made, client = draft([code(KERNEL), code(KERNEL + "x = 1\n")], LARGE, known=known, **EVERYTHING)
     assert "judged before: wrong_value\nfirst difference at 3" in client.requests[1].prompt
     assert made.source == KERNEL + "x = 1\n"
@@ -384,7 +385,7 @@ def test_compile_errors_are_sent_back_and_remembered() -> None:
 def test_final_compile_error_is_verdict_without_judge() -> None:
     made, _ = draft([code(KERNEL)], LARGE, compiled=[REFUSED], **EVERYTHING | {"repair_attempts": 0})
     assert made.outcome is DraftOutcome.GATE_STOPPED
-    assert made.verdict == Verdict(status=Status.COMPILE, metadata={"feedback": "in k, no such thing"})
+    assert made.verdict == make_verdict(status=Status.COMPILE, metadata={"feedback": "in k, no such thing"})
 
 
 @pytest.mark.parametrize("status", [Status.NOT_CHECKED, Status.TIMEOUT, Status.OUT_OF_MEMORY])

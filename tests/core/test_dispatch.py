@@ -6,8 +6,8 @@ from typing import Any
 from adaexplore.core.judging.status import Status
 from adaexplore.core.text.dispatch import can_dispatch, shape_class, with_dispatch, without_dispatch
 from adaexplore.core.text.tunables import read_tunables
-from adaexplore.core.verdict import Verdict
 from adaexplore.preflight.lints import lint
+from tests.verdicts import make_verdict
 
 SOURCE = """BLOCK = 64
 WARPS = 4
@@ -70,4 +70,4 @@ def test_malformed_shape_table_of_a_verdict_is_empty() -> None:
         "values": {"BLOCK": 64},
         "by_shape": [{"shape": 3}, 5, {"shape": [1], "values": None}, {"shape": [[]], "values": {}}],
     }
-    assert Verdict(status=Status.PASSED, metadata={"tuned": tuned}).tuned_by_shape == {}
+    assert make_verdict(status=Status.PASSED, metadata={"tuned": tuned}).tuned_by_shape == {}

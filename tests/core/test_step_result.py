@@ -9,8 +9,9 @@ from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepResult
 from adaexplore.core.verdict import Verdict
+from tests.verdicts import make_verdict
 
-PASSED = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 2.0})
+PASSED = make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 2.0})
 WRONG = Verdict(status=Status.COMPILE)
 
 

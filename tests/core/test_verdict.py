@@ -8,7 +8,8 @@ import pytest
 
 from adaexplore.core.judging.flags import Flag, ProblemFlag
 from adaexplore.core.judging.status import Status
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.metrics import from_metrics, to_metrics
+from tests.verdicts import make_verdict
 
 EVIDENCE = [
     {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls launch one"},
@@ -31,8 +32,8 @@ FLAGGED: dict[str, Any] = {
 
 
 def test_flags_tier_and_interval_survive_metrics() -> None:
-    verdict = Verdict.from_metrics(FLAGGED)
-    assert verdict.to_metrics() == FLAGGED
+    verdict = from_metrics(FLAGGED)
+    assert to_metrics(verdict) == FLAGGED
     assert verdict.correct
     assert (verdict.tier, verdict.speedup_interval) == ("tf32", (1.45, 1.56))
     assert [flag.id for flag in verdict.flags] == ["no_own_kernel", "launch_bound"]
@@ -42,15 +43,15 @@ def test_flags_tier_and_interval_survive_metrics() -> None:
 
 def test_verdict_that_stopped_early_is_measured() -> None:
     stats = FLAGGED["runtime_stats"] | {"stopped_early": True}
-    verdict = Verdict.from_metrics(FLAGGED | {"runtime_stats": stats})
+    verdict = from_metrics(FLAGGED | {"runtime_stats": stats})
     assert verdict.speedup is not None
-    assert verdict.score == Verdict.from_metrics(FLAGGED).score
-    assert verdict.to_metrics()["runtime_stats"] == stats
+    assert verdict.score == from_metrics(FLAGGED).score
+    assert to_metrics(verdict)["runtime_stats"] == stats
 
 
 def test_verdict_of_earlier_judge_has_no_new_fields() -> None:
     old = {**FLAGGED, "metadata": {"notes": ["tf32_asymmetric"]}, "runtime_stats": {"fast_p": 1.5}}
-    verdict = Verdict.from_metrics(old)
+    verdict = from_metrics(old)
     assert (verdict.tier, verdict.speedup_interval, verdict.flags) == (None, None, ())
 
 
@@ -66,11 +67,11 @@ def test_verdict_of_earlier_judge_has_no_new_fields() -> None:
 )
 def test_figures_of_wrong_type_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
-        Verdict.from_metrics(FLAGGED | wrong)
+        from_metrics(FLAGGED | wrong)
 
 
 def test_a_flag_without_evidence_is_suspect() -> None:
-    verdict = Verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
+    verdict = make_verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
     assert verdict.suspect_flags == (Flag("something_new", "suspect", ""),)
 
 
@@ -89,7 +90,7 @@ OF_NOW = {
 
 @pytest.mark.parametrize("metadata", [OF_BEFORE, OF_NOW])
 def test_a_flagged_problem_leaves_the_kernel_clean(metadata: dict[str, Any]) -> None:
-    verdict = Verdict(status=Status.PASSED, metadata=metadata)
+    verdict = make_verdict(status=Status.PASSED, metadata=metadata)
     assert verdict.problem_flags == (ProblemFlag("degenerate_problem", "trivial answers pass: zeros"),)
     assert [flag.id for flag in verdict.flags] == ["launch_bound"]
     assert verdict.suspect_flags == ()
@@ -101,18 +102,18 @@ def test_a_rejected_candidate_is_not_correct() -> None:
         "integrity_evidence": [{"id": "clock_mismatch", "severity": "reject", "evidence": "3x"}],
     }
     found = {**FLAGGED, "correctness": False, "metadata": {"status": "integrity", **rejected}}
-    verdict = Verdict.from_metrics(found)
+    verdict = from_metrics(found)
     assert (verdict.status, verdict.correct, verdict.speedup) == (Status.INTEGRITY, False, None)
     assert verdict.score.compiled
     with pytest.raises(ValueError, match="clock_mismatch"):
-        Verdict(status=Status.PASSED, metadata=rejected)
+        make_verdict(status=Status.PASSED, metadata=rejected)
 
 
 @pytest.mark.parametrize(
     "stats", [{"ci_low": "1", "ci_high": 2.0}, {"ci_low": 1.0}, {"timing": "interpreter"}]
 )
 def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) -> None:
-    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
+    verdict = make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
     assert verdict.speedup_interval is None
 
 
@@ -121,5 +122,5 @@ def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) 
     [{"integrity": "x"}, {"integrity_evidence": [7]}, {"problem_flags": "x"}, {"tier": ["strict"]}],
 )
 def test_malformed_metadata_gives_no_flags(metadata: dict[str, Any]) -> None:
-    verdict = Verdict(status=Status.PASSED, metadata=metadata)
+    verdict = make_verdict(status=Status.PASSED, metadata=metadata)
     assert (verdict.flags, verdict.problem_flags, verdict.tier) == ((), (), None)

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
+from adaexplore.core.metrics import from_metrics
 from adaexplore.core.text.dispatch import with_dispatch
 from adaexplore.core.text.tunables import with_values
-from adaexplore.core.verdict import Verdict
 from tests.online_judge.live import LiveJudge
 
 from .test_judge_on_gpu import FUSED, REFERENCE, TIMED
@@ -88,14 +88,14 @@ TUNABLE = (
 
 def test_sweep_finds_numbers_for_each_workload(gpu_judge: LiveJudge) -> None:
     answer = gpu_judge.evaluate(TUNABLE, PROBLEM, hidden_workloads=HIDDEN, tune_s=20.0, **TIMED)
-    verdict = Verdict.from_metrics(answer)
+    verdict = from_metrics(answer)
     assert verdict.correct, answer["metadata"]
     tuned = answer["metadata"]["tuned"]
     assert [each["workload"] for each in tuned["by_shape"]] == ["large", "wide", "tall"]
     assert [each["shape"] for each in tuned["by_shape"]] == [[13, 14], [10, 14], [14, 13]]
     assert all(each["best_ms"] < each["declared_ms"] for each in tuned["by_shape"]), tuned
-    assert verdict.tuned is not None
-    text = with_dispatch(with_values(TUNABLE, verdict.tuned), verdict.tuned_by_shape)
+    assert verdict.tuned_values is not None
+    text = with_dispatch(with_values(TUNABLE, verdict.tuned_values), verdict.tuned_by_shape)
     again = gpu_judge.evaluate(text, PROBLEM, **TIMED)
     assert again["runtime_stats"]["fast_p"] == pytest.approx(answer["runtime_stats"]["fast_p"], rel=0.2)
 

@@ -14,7 +14,6 @@ from adaexplore.core.text.code_blocks import extract_code
 from adaexplore.core.text.edits import apply_edits, parse_edits
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.text.tunables import read_tunables, with_values
-from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import (
     Finish,
     ModelRequest,
@@ -30,6 +29,7 @@ from adaexplore.offline_writer.module import translate
 from adaexplore.offline_writer.writer import OfflineWriter, possible_designs
 from adaexplore.prompts.directions import offered_directions
 from tests.offline_writer.modules import MODULES
+from tests.verdicts import make_verdict
 
 LINEAR = MODULES["linear_epilogue"]
 SOFTMAX = MODULES["softmax_dim1"]
@@ -40,7 +40,7 @@ def judged(source: str, verdict: str) -> ShownKernel:
     status, _, feedback = verdict.partition(": ")
     status, _, speedup = status.partition(", ")
     times = {"runtime_stats": {"fast_p": float(speedup.rstrip("x"))}} if speedup else {}
-    found = Verdict(status=Status(status), metadata={"feedback": feedback}, **times)
+    found = make_verdict(status=Status(status), metadata={"feedback": feedback}, **times)
     return ShownKernel(source, found)
 
 

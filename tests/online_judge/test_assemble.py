@@ -54,6 +54,7 @@ from online_judge.protocol.measurement import DeviceUse, HostClock, Times, Timin
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target
+from tests.verdicts import make_verdict, metadata_of, stats_of
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", num_correct_trials=3, backend="triton")
 CPU = Target("CPU (Triton interpreter, sm_90)", "cpu", cuda=False)
@@ -107,8 +108,10 @@ def timing(**changes: Any) -> Timing:
         "baseline_trials": 280,
         "rounds": 6,
         "stopped_early": False,
-        "use": DeviceUse(1.5, 0.5, 0.25, {"warm": 0.125}),
-        "host": HostClock(0.2, 0.2, 10.0, 0.01, None, 0.002),
+        "use": DeviceUse(held_s=1.5, waited_s=0.5, gpu_s=0.25, spent_s={"warm": 0.125}),
+        "host": HostClock(
+            wall_open_ms=0.2, baseline_open_ms=0.2, block_ms=10.0, tail_ms=0.01, graph_ms=None, copy_ms=0.002
+        ),
         "before": None,
         "after": None,
         "peak": None,
@@ -199,8 +202,8 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
     assert verdict.status is status
     assert verdict.feedback.startswith(feedback)
     assert len(verdict.feedback.rpartition("\nNext: ")[2]) > 20
-    assert verdict.metadata["correctness_trials"] == "(1 / 3)"
-    assert (verdict.runtime_ms, verdict.runtime_stats) == (None, {})
+    assert metadata_of(verdict)["correctness_trials"] == "(1 / 3)"
+    assert (verdict.runtime_ms, stats_of(verdict)) == (None, {})
 
 
 @pytest.mark.parametrize(
@@ -320,7 +323,7 @@ def test_every_observation_has_its_flags(observation: Observation, flags: dict[s
     assert verdict.status is (Status.INTEGRITY if rejected else Status.PASSED)
     for id_ in rejected:
         assert verdict.feedback.startswith(f"integrity: {id_}: {flags[id_]}\nNext: ")
-        assert verdict.metadata["correctness_issue"] == id_
+        assert metadata_of(verdict)["correctness_issue"] == id_
 
 
 @pytest.mark.parametrize(
@@ -425,7 +428,7 @@ def test_problem_flags_are_listed_separately() -> None:
     problem = ProblemFacts(trivial_answers=("zeros",), constant_inputs=True, tolerance=0.05, looseness=0.5)
     verdict = assemble.evaluated(REQUEST, CPU, result(problem=problem), END)
     assert verdict.flags == ()
-    assert [tuple(flag) for flag in verdict.problem_flags] == [
+    assert [(flag.id, flag.evidence) for flag in verdict.problem_flags] == [
         ("degenerate_problem", "trivial answers pass: zeros"),
         ("constant_inputs", "get_inputs() gives the same values under every seed"),
         ("loose_tolerance", "the tolerance 0.05 is 0.5 standard deviations of the output"),
@@ -433,22 +436,22 @@ def test_problem_flags_are_listed_separately() -> None:
 
 
 def test_untimed_verdict_reports_no_runtime_or_speedup() -> None:
-    assert assemble.evaluated(REQUEST, GPU, result(), END).runtime_stats == {}
+    assert stats_of(assemble.evaluated(REQUEST, GPU, result(), END)) == {}
     interpreted = assemble.evaluated(REQUEST, CPU, result(), END)
-    assert interpreted.runtime_stats == {"fast_p": 1.0, "timing": "interpreter"}
+    assert stats_of(interpreted) == {"fast_p": 1.0, "timing": "interpreter"}
     assert (interpreted.runtime_ms, interpreted.speedup) == (None, None)
 
 
 def test_timing_that_stopped_early_says_so() -> None:
     verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(stopped_early=True)), END)
-    assert verdict.runtime_stats["stopped_early"] is True
+    assert stats_of(verdict)["stopped_early"] is True
 
 
 def test_statistics_have_the_keys_of_the_wire() -> None:
     share = KernelShare(0.75, 0.1, 1, (KernelTime("add", 0.1, 1),))
     timed = timing(before=WARM, after=WARM, recorded=True, score_ms=0.2)
     verdict = assemble.evaluated(REQUEST, GPU, result(timing=timed, share=share), END)
-    stats = verdict.runtime_stats
+    stats = stats_of(verdict)
     assert verdict.runtime_ms == 0.2  # not the mean: another time counts
     assert stats.keys() == {
         *("mean", "median", "std", "min", "max", "p10", "p90", "mad", "num_trials", "hardware", "device"),
@@ -472,8 +475,8 @@ def test_every_verdict_says_where_it_comes_from() -> None:
         assemble.process_gone(request, GPU, stage=Stage.LOAD, why="", end=END),
     ]
     for verdict in verdicts:
-        assert verdict.metadata.items() >= (facts | {"sandbox": SANDBOX}).items()
-    assert assemble.evaluator_died_twice(request, GPU, Stage.LOAD).metadata.items() >= facts.items()
+        assert metadata_of(verdict).items() >= (facts | {"sandbox": SANDBOX}).items()
+    assert metadata_of(assemble.evaluator_died_twice(request, GPU, Stage.LOAD)).items() >= facts.items()
 
 
 @pytest.mark.parametrize(
@@ -493,29 +496,29 @@ def test_dead_process_is_crash_or_out_of_memory(
     why: str, end: ProcessEnd, status: Status, error: str
 ) -> None:
     verdict = assemble.process_gone(REQUEST, CPU, stage=Stage.FORWARD, why=why, end=end)
-    assert (verdict.status, verdict.metadata["runtime_error"]) == (status, error)
+    assert (verdict.status, metadata_of(verdict)["runtime_error"]) == (status, error)
     assert verdict.feedback.startswith(f"{error}\nNext: ")
 
 
 def test_time_that_is_up_names_limit_and_stage() -> None:
     verdict = assemble.timed_out(REQUEST, CPU, limit_s=9, stage=Stage.FORWARD, sandbox=None)
     assert verdict.status is Status.TIMEOUT
-    assert verdict.metadata["error"] == "Kernel execution timeout: exceeded 9s runtime limit"
-    assert verdict.metadata["stage"] == "forward"
+    assert metadata_of(verdict)["error"] == "Kernel execution timeout: exceeded 9s runtime limit"
+    assert metadata_of(verdict)["stage"] == "forward"
     assert verdict.feedback.startswith("timeout during forward: not done after 9 s\nNext: ")
 
 
 def test_death_beside_the_evaluator_is_a_crash() -> None:
     verdict = assemble.evaluator_died_twice(REQUEST, CPU, Stage.TIMING)
     text = "the process ended together with the judge's own processes, twice, during timing"
-    assert (verdict.status, verdict.metadata["runtime_error"]) == (Status.CRASH, text)
+    assert (verdict.status, metadata_of(verdict)["runtime_error"]) == (Status.CRASH, text)
 
 
 def test_printed_text_goes_with_failures_only() -> None:
     end = replace(END, printed="see /judge/job-1/out at 0x7f00aa11bb22\n")
-    assert "stdout" not in assemble.evaluated(REQUEST, CPU, result(), end).metadata
+    assert "stdout" not in metadata_of(assemble.evaluated(REQUEST, CPU, result(), end))
     for found in (result(WRONG), result(observations=(UnjoinedStream(),))):
-        metadata = assemble.evaluated(REQUEST, CPU, found, end).metadata
+        metadata = metadata_of(assemble.evaluated(REQUEST, CPU, found, end))
         assert metadata["stdout"] == "see out at 0x..."
 
 
@@ -528,20 +531,20 @@ def test_leftover_processes_are_flagged_when_candidate_passes() -> None:
 
 def test_candidate_raising_before_first_trial_reports_no_trials() -> None:
     broken = result(Raised(failure=LAUNCH), trials_passed=0, grades=())
-    assert "correctness_trials" not in assemble.evaluated(REQUEST, CPU, broken, END).metadata
+    assert "correctness_trials" not in metadata_of(assemble.evaluated(REQUEST, CPU, broken, END))
     wrong = assemble.evaluated(REQUEST, CPU, result(WRONG, trials_passed=0, grades=()), END)
-    assert wrong.metadata["correctness_trials"] == "(0 / 3)"
-    assert "tier" not in wrong.metadata
+    assert metadata_of(wrong)["correctness_trials"] == "(0 / 3)"
+    assert "tier" not in metadata_of(wrong)
 
 
 def test_least_precise_output_counts() -> None:
-    metadata = assemble.evaluated(REQUEST, CPU, result(grades=(STRICT, HALF)), END).metadata
+    metadata = metadata_of(assemble.evaluated(REQUEST, CPU, result(grades=(STRICT, HALF)), END))
     assert (metadata["tier"], metadata["precision"]["basis"]) == ("half", "emulated")
 
 
 def test_infinite_numbers_are_null_on_the_wire() -> None:
     wild = replace(HALF, error=replace(HALF.error, rms=math.inf))
-    metadata = assemble.evaluated(REQUEST, CPU, result(grades=(wild,)), END).metadata
+    metadata = metadata_of(assemble.evaluated(REQUEST, CPU, result(grades=(wild,)), END))
     assert metadata["precision"]["rms"] is None
     json.dumps(metadata, allow_nan=False)
 
@@ -587,7 +590,7 @@ def test_large_source_is_a_load_failure() -> None:
     )
     assert isinstance(verdict, Verdict)
     assert verdict.status is Status.LOAD
-    assert verdict.metadata == {
+    assert metadata_of(verdict) == {
         "hardware": "H",
         "device": "cpu",
         "compilation_error_name": "SourceTooLarge",
@@ -603,23 +606,23 @@ def test_large_source_is_a_load_failure() -> None:
 
 
 def test_seconds_of_the_stages_are_rounded() -> None:
-    verdict = Verdict(status=Status.PASSED, metadata={"tier": "strict"})
+    verdict = make_verdict(status=Status.PASSED, metadata={"tier": "strict"})
     timed = assemble.with_seconds(verdict, {"load": 0.12349, "lock": 1.0})
-    assert timed.metadata == {"tier": "strict", "seconds": {"load": 0.123, "lock": 1.0}}
+    assert metadata_of(timed) == {"tier": "strict", "seconds": {"load": 0.123, "lock": 1.0}}
 
 
 def test_feedback_starts_with_unusable_tunables() -> None:
-    failed = Verdict(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
+    failed = make_verdict(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
     verdict = tuning.with_unused_tunables(failed, "its name is 3")
-    assert verdict.metadata["feedback"] == "TUNABLES was not used: its name is 3\nload: no\nNext: yes"
-    assert verdict.metadata["tuned"] == {"problem": "its name is 3"}
+    assert metadata_of(verdict)["feedback"] == "TUNABLES was not used: its name is 3\nload: no\nNext: yes"
+    assert metadata_of(verdict)["tuned"] == {"problem": "its name is 3"}
     passed = tuning.with_unused_tunables(Verdict(status=Status.PASSED), "its name is 3")
-    assert passed.metadata["feedback"] == "TUNABLES was not used: its name is 3"
+    assert metadata_of(passed)["feedback"] == "TUNABLES was not used: its name is 3"
 
 
 def test_judge_that_times_nothing_names_the_declared_values() -> None:
     verdict = tuning.with_declared_values(Verdict(status=Status.PASSED), {"BLOCK": 64})
-    assert verdict.metadata == {"tuned": {"values": {"BLOCK": 64}, "timing": "interpreter"}}
+    assert metadata_of(verdict) == {"tuned": {"values": {"BLOCK": 64}, "timing": "interpreter"}}
 
 
 def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
@@ -631,7 +634,7 @@ def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
         parts_s={"compile": 1.23456},
     )
     verdict = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, 1, swept, 7.65432)
-    assert verdict.metadata["tuned"] == {
+    assert metadata_of(verdict)["tuned"] == {
         "values": {"BLOCK": 32},
         "declared": {"BLOCK": 64},
         "tried": 3,
@@ -643,7 +646,7 @@ def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
         "spent_s": {"compile": 1.235},
     }
     unknown = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, 2, swept, 1.0)
-    assert unknown.metadata["tuned"]["best_ms"] is None
+    assert metadata_of(unknown)["tuned"]["best_ms"] is None
 
 
 @pytest.mark.parametrize(
@@ -684,9 +687,9 @@ def test_verdicts_are_assembled_without_torch() -> None:
 def test_verdict_includes_available_baseline_samples() -> None:
     rounds = ((0.3, 0.31), (0.29,))
     verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(baseline_samples=rounds)), END)
-    assert verdict.runtime_stats["baseline_samples"] == [[0.3, 0.31], [0.29]]
+    assert stats_of(verdict)["baseline_samples"] == [[0.3, 0.31], [0.29]]
     plain = assemble.evaluated(REQUEST, GPU, result(timing=timing()), END)
-    assert "baseline_samples" not in plain.runtime_stats
+    assert "baseline_samples" not in stats_of(plain)
 
 
 def test_own_tolerance_brings_the_sol_score() -> None:
@@ -695,8 +698,8 @@ def test_own_tolerance_brings_the_sol_score() -> None:
     moved = int(h200.bytes_per_s * 0.1e-3)  # 0.1 ms
     timed = timing(peak=h200, read_bytes=moved, output_bytes=0, gpu_ms=0.2, score_ms=0.2, flops=0.0)
     found = assemble.evaluated(REQUEST, GPU, result(timing=timed, tolerance=Tolerance()), END)
-    assert found.runtime_stats["sol_ms"] == pytest.approx(0.1, rel=1e-6)
-    assert found.runtime_stats["sol_score"] == pytest.approx(1 / (1 + 0.1 / 0.2), rel=1e-6)
-    assert found.metadata["tolerance"]["max_atol"] == 0.01
+    assert stats_of(found)["sol_ms"] == pytest.approx(0.1, rel=1e-6)
+    assert stats_of(found)["sol_score"] == pytest.approx(1 / (1 + 0.1 / 0.2), rel=1e-6)
+    assert metadata_of(found)["tolerance"]["max_atol"] == 0.01
     assert found.tier is None
-    assert "sol_score" not in assemble.evaluated(REQUEST, GPU, result(timing=timed), END).runtime_stats
+    assert "sol_score" not in stats_of(assemble.evaluated(REQUEST, GPU, result(timing=timed), END))

@@ -8,10 +8,13 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
+from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.wire import EvaluationRequest, EvaluationResponse
 from online_judge.api.benchmarks import completed
 from online_judge.api.errors import add_handlers
 from online_judge.queue.scheduler import QueueFull
+from tests.verdicts import make_verdict
 
 from .live import LiveJudge, running_judge
 
@@ -122,15 +125,11 @@ def test_jobs_take_tasks_by_name(judge: LiveJudge) -> None:
 
 
 def test_timed_answer_has_the_release_fields() -> None:
-    answer = EvaluationResponse(
-        success=True,
-        compiled=True,
-        correctness=True,
-        runtime=2.0,
-        runtime_stats={"fast_p": 1.5, "baseline_time": 3.0},
-        execution_time=1.0,
-    )
-    stats = completed(answer, EvaluationRequest(test_source="TBG", task_id="double")).runtime_stats
+    times = {"fast_p": 1.5, "baseline_time": 3.0}
+    verdict = make_verdict(Status.PASSED, runtime_ms=2.0, runtime_stats=times)
+    answer = EvaluationResponse(success=True, **to_metrics(verdict), execution_time=1.0)
+    request = EvaluationRequest(test_source="TBG", task_id="double")
+    stats = completed(answer, request, verdict).runtime_stats
     assert (stats["speedup_factor"], stats["reference_latency_ms"], stats["candidate_latency_ms"]) == (
         1.5,
         3,

@@ -25,6 +25,7 @@ from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.conversation import ProcessLost, ReferenceTimeout
 from online_judge.slots.device_slot import DeviceSlot
+from tests.verdicts import make_verdict, metadata_of
 
 from .test_assemble import result, timing
 
@@ -48,7 +49,7 @@ def evaluate(monkeypatch: pytest.MonkeyPatch, *results: Status | Exception) -> V
         result = next(left)
         if isinstance(result, Exception):
             raise result
-        return Verdict(status=result, metadata={"feedback": result.value}), KNOWN
+        return make_verdict(status=result, metadata={"feedback": result.value}), KNOWN
 
     monkeypatch.setattr(DeviceSlot, "_evaluate", judged)
     return slot().evaluate(EvaluationRequest(), None, threading.Event())
@@ -57,7 +58,7 @@ def evaluate(monkeypatch: pytest.MonkeyPatch, *results: Status | Exception) -> V
 def test_failure_outlives_the_references_time(monkeypatch: pytest.MonkeyPatch) -> None:
     verdict = evaluate(monkeypatch, Status.PASSED, Status.WRONG_VALUE, ReferenceTimeout("time"))
     assert verdict.status is Status.WRONG_VALUE
-    statuses = [each["status"] for each in verdict.metadata["workloads"]]
+    statuses = [each["status"] for each in metadata_of(verdict)["workloads"]]
     assert statuses == ["passed", "wrong_value", "not_checked"]
 
 

@@ -16,6 +16,7 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
 from online_judge.verdict.endings import explain
+from tests.verdicts import metadata_of
 
 from .scripted import ANSWER_BYTES, Scripted, scripted
 
@@ -131,7 +132,7 @@ def test_failure_is_the_candidates_and_the_clock_stops() -> None:
     explained = explain(failed.value.ending, "/job")
     assert explained.status is Status.COMPILE
     assert failed.value.is_final
-    assert len(explained.metadata["feedback"].encode()) <= 1500
+    assert len(metadata_of(explained)["feedback"].encode()) <= 1500
 
 
 JSON = st.recursive(
@@ -163,7 +164,7 @@ def test_claimed_failure_never_passes_or_breaks_the_evaluator(claim: object) -> 
         Status.CRASH,
         Status.INTEGRITY,
     )
-    assert json.loads(json.dumps(explained.metadata)) == explained.metadata
+    assert json.loads(json.dumps(metadata_of(explained))) == metadata_of(explained)
 
 
 def test_block_is_timed_from_go_to_done() -> None:

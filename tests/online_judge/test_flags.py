@@ -6,7 +6,7 @@ from adaexplore.core.judging.flags import Flag, ProblemFlag
 from online_judge.checks.check import Severity
 from online_judge.checks.reference import flag_table
 from online_judge.checks.registry import all_flags
-from online_judge.verdict.flags import merged, metadata, problem_metadata
+from online_judge.verdict.flags import listed, listed_of_problem, merged
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrity.md"
 NOTE, SUSPECT, REJECT = "launch_bound", "stale_weights", "clock_mismatch"
@@ -29,26 +29,10 @@ def test_findings_of_one_severity_keep_their_order() -> None:
     assert [flag.id for flag in merged(flag(id_) for id_ in ids[::-1])] == ids[::-1]
 
 
-def test_nothing_found_says_nothing() -> None:
-    assert metadata([]) == {}
-
-
-def test_metadata_names_ids_and_cuts_evidence() -> None:
-    assert metadata([flag(NOTE, "x" * 1000), flag(REJECT, "y")]) == {
-        "integrity": [REJECT, NOTE],
-        "integrity_evidence": [
-            {"id": REJECT, "severity": "reject", "evidence": "y"},
-            {"id": NOTE, "severity": "note", "evidence": "x" * 300},
-        ],
-    }
-
-
-def test_problem_flags_have_their_own_keys() -> None:
-    assert problem_metadata([]) == {}
-    assert problem_metadata([ProblemFlag("degenerate_problem", "x" * 1000)]) == {
-        "problem_flags": ["degenerate_problem"],
-        "problem_flags_evidence": [{"id": "degenerate_problem", "evidence": "x" * 300}],
-    }
+def test_evidence_of_listed_flags_is_cut() -> None:
+    assert listed([flag(NOTE, "x" * 1000), flag(REJECT, "y")]) == (flag(REJECT, "y"), flag(NOTE, "x" * 300))
+    found = listed_of_problem([ProblemFlag("degenerate_problem", "x" * 1000)])
+    assert found == (ProblemFlag("degenerate_problem", "x" * 300),)
 
 
 def test_page_has_the_table_of_all_flags() -> None:

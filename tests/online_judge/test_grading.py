@@ -122,7 +122,7 @@ def test_limits_are_at_least_strict_and_grow() -> None:
 def test_without_products_constants_apply() -> None:
     (grade,) = grades(oracles.rounded_to_bf16, PLAIN)
     assert (grade.tier, grade.emulated) == ("half", False)
-    assert grade.to_json()["basis"] == "constants"
+    assert grade.precision().basis == "constants"
 
 
 def test_negligible_products_use_the_constants() -> None:

@@ -23,6 +23,7 @@ from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob
+from tests.verdicts import make_verdict, metadata_of
 
 from .test_placement import A100, H100, slot
 from .test_scheduler import slots
@@ -40,7 +41,7 @@ class BrokenCache(ResultCache):
 def found(slot: object, job: EvaluationJob, cancelled: threading.Event) -> Verdict:
     assert isinstance(job.request, EvaluationRequest)
     facts = {"source": job.request.custom_model_src, "recorded_ms": job.recorded_ms}
-    return Verdict(status=Status.WRONG_VALUE, metadata=facts)
+    return make_verdict(status=Status.WRONG_VALUE, metadata=facts)
 
 
 def with_board(
@@ -158,7 +159,7 @@ def test_shared_evaluation_continues_after_first_client_cancels() -> None:
         assert board.look(first).state == "cancelled"
         verdict = board.look(second).verdict
         assert verdict is not None
-        assert verdict.metadata["source"] == "x = 1"
+        assert metadata_of(verdict)["source"] == "x = 1"
         assert (first.request, second.request) == (None, None)
 
     with_board(body, start=True)
@@ -187,7 +188,7 @@ def test_recorded_time_is_read_once_a_job(monkeypatch: pytest.MonkeyPatch, *, du
         job = await board.submit(Job.of_v2(BODY, A) if durable else Job("candidate", BODY.request, A))
         await board.wait(job, 10)
         assert isinstance(job.outcome, Verdict)
-        assert job.outcome.metadata["recorded_ms"] == 1.5
+        assert metadata_of(job.outcome)["recorded_ms"] == 1.5
         assert times == [2.5]
 
     with_board(body, start=True)

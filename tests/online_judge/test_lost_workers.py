@@ -24,6 +24,7 @@ from online_judge.scale.places import decided, places
 from online_judge.settings import Settings
 from online_judge.slots.devices import Device
 from online_judge.slots.jobs import EvaluationJob, Loss, WorkerLost
+from tests.verdicts import make_verdict
 
 from .test_placement import FakeSlot, slot
 
@@ -136,7 +137,7 @@ def test_canary_over_three_percent_slower_is_a_fault() -> None:
     canaries = Canaries()
 
     def fault(ms: float, hardware: str = "H100") -> str | None:
-        return canaries.fault(hardware, Verdict(status=Status.PASSED, runtime_ms=ms))
+        return canaries.fault(hardware, make_verdict(status=Status.PASSED, runtime_ms=ms))
 
     assert [fault(1.0), fault(1.029), fault(5.0, "A100")] == [None, None, None]
     assert fault(1.04) == "the canary kernel took 1.04 ms; the fastest H100 takes 1 ms"

@@ -11,7 +11,7 @@ from online_judge.verdict import feedback
 
 def verdict(status: Status, message: str) -> Verdict:
     failure = Failure(status, Stage.FORWARD, "builtins.RuntimeError", message)
-    return Verdict(status=status, metadata=feedback.of_failure(failure, "/folder"))
+    return feedback.of_failure(failure, "/folder")
 
 
 @pytest.mark.parametrize(

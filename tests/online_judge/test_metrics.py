@@ -6,6 +6,7 @@ from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DeviceQueue, QueueStatus
 from online_judge.queue.metrics import Metrics
+from tests.verdicts import make_verdict
 
 
 def lines(metrics: Metrics) -> list[str]:
@@ -13,13 +14,14 @@ def lines(metrics: Metrics) -> list[str]:
 
 
 def passed(**metadata: Any) -> Verdict:
-    return Verdict(status=Status.PASSED, metadata=metadata)
+    return make_verdict(status=Status.PASSED, metadata=metadata)
 
 
 def test_share_of_the_exclusive_slot_can_be_computed() -> None:
     metrics = Metrics()
-    for use in ({"held_s": 2.0, "gpu_s": 1.5}, {"held_s": 1.0, "gpu_s": 0.5}):
-        metrics.judged(0, Verdict(status=Status.PASSED, runtime_stats={"slot": use}))
+    for held_s, gpu_s in ((2.0, 1.5), (1.0, 0.5)):
+        use = {"held_s": held_s, "waited_s": 0.0, "gpu_s": gpu_s}
+        metrics.judged(0, make_verdict(status=Status.PASSED, runtime_stats={"slot": use}))
     assert 'adaexplore_judge_slot_held_seconds_total{device="0"} 3.0' in lines(metrics)
     assert 'adaexplore_judge_slot_gpu_seconds_total{device="0"} 2.0' in lines(metrics)
 

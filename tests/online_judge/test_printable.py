@@ -2,7 +2,9 @@
 
 import pytest
 
-from adaexplore.core.judging.status import Stage
+from adaexplore.core.judging.parts import FailureText
+from adaexplore.core.judging.status import Stage, Status
+from adaexplore.core.verdict import Verdict
 from online_judge.checks.facts.findings import Failure
 from online_judge.common import printable
 
@@ -15,7 +17,15 @@ SURROGATE = "Strange = type('Strange', (Exception,), {'__module__': '\\udc80'})\
 
 def test_lone_surrogates_are_replaced_at_every_depth() -> None:
     found = printable.tree({"\udc80": ["a\ud800", {"b": ("é", 1, None)}]})
-    assert found == {"?": ["a?", {"b": ["é", 1, None]}]}
+    assert found == {"?": ["a?", {"b": ("é", 1, None)}]}
+
+
+def test_verdicts_become_printable_and_keep_their_types() -> None:
+    told = FailureText(error="\ud800")
+    stated = Verdict(status=Status.CRASH, failure=told, feedback="a\ud800", tuned=None)
+    found = printable.tree(stated)
+    assert (found.status, found.failure.error, found.feedback) == (Status.CRASH, "?", "a?")
+    assert found.model_fields_set == stated.model_fields_set
 
 
 def test_claimed_failure_has_printable_text() -> None:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from adaexplore.core.judging.status import Status
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.metrics import from_metrics
+from tests.verdicts import metadata_of
 
 from .live import LiveJudge
 from .sources import BAD, HONEST, PASSING, with_forward
@@ -22,10 +23,10 @@ def test_bad_candidate_gets_its_status(judge: LiveJudge, name: str) -> None:
     assert answer["correctness"] is False
     assert answer["runtime"] == -1.0
     assert answer["runtime_stats"] == {}
-    verdict = Verdict.from_metrics(answer)
+    verdict = from_metrics(answer)
     assert verdict.status is status
     assert 0 < len(verdict.feedback.encode()) <= 1500
-    assert ("max_difference" in verdict.metadata) is (status is Status.WRONG_VALUE)
+    assert ("max_difference" in metadata_of(verdict)) is (status is Status.WRONG_VALUE)
 
 
 @pytest.mark.parametrize("candidate", [PASSING, with_forward(HONEST)], ids=["triton", "torch"])

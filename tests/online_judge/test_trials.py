@@ -20,6 +20,7 @@ from online_judge.evaluator.trials import Called, Trials
 from online_judge.protocol.orders import Construct, Forward, Reweigh
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.verdict.endings import explain
+from tests.verdicts import metadata_of
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -75,7 +76,7 @@ def status_of(spoil: Spoil, source: str = REFERENCE) -> Status:
     with pytest.raises(CandidateFailed) as failed:
         called(source, spoil)
     explained = explain(failed.value.ending, "/job")
-    assert len(explained.metadata["feedback"].encode()) <= 1500
+    assert len(metadata_of(explained)["feedback"].encode()) <= 1500
     return explained.status
 
 

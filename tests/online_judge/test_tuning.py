@@ -13,6 +13,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, Workload
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.config_sweep import evaluate_tuned
+from tests.verdicts import make_verdict, metadata_of
 
 SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
 SHAPES = [(3, 4), (9, 4)]
@@ -38,8 +39,8 @@ class Slot:
     def evaluate(self, request: EvaluationRequest, recorded_ms: Any, cancelled: Any) -> Verdict:
         self.judged.append(request.custom_model_src)
         if any(f"BLOCK = {block}\n" in request.custom_model_src for block in self._failing):
-            return Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
-        return Verdict(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
+            return make_verdict(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
+        return make_verdict(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
 
     def sweep(
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: Any, workload: int
@@ -72,7 +73,7 @@ def ranked(*numbers: int, **more: Any) -> Swept:
 def test_winner_is_judged_as_the_recorded_text() -> None:
     slot = Slot(ranked(2, DECLARED, 1, failed={3: "OutOfResources: shared memory"}))
     verdict = judged(slot)
-    tuned = verdict.metadata["tuned"]
+    tuned = metadata_of(verdict)["tuned"]
     assert slot.judged == [text(2)]
     assert with_values(SOURCE, tuned["values"]) == slot.judged[0]
     assert tuned["declared"] == {"BLOCK": 64}
@@ -81,12 +82,12 @@ def test_winner_is_judged_as_the_recorded_text() -> None:
     assert (tuned["best_ms"], tuned["declared_ms"]) == (1.0, 2.0)
     assert tuned["seconds"] >= 0
     assert tuned["spent_s"] == {"compile": 2.0}
-    assert verdict.tuned == tuned["values"]
+    assert verdict.tuned_values == tuned["values"]
 
 
 def test_declared_values_are_a_configuration_and_the_first() -> None:
     slot = Slot(ranked(DECLARED, 1))
-    assert judged(slot).tuned == {"BLOCK": 64}
+    assert judged(slot).tuned_values == {"BLOCK": 64}
     assert slot.judged == [SOURCE]
     assert slot.asked == [SweepTerms(10.0, screened=True)]
 
@@ -96,8 +97,8 @@ def test_failing_winner_falls_back_to_declared_values() -> None:
     verdict = judged(slot)
     assert verdict.correct
     assert slot.judged[1:] == [SOURCE]
-    assert verdict.tuned == {"BLOCK": 64}
-    assert verdict.metadata["tuned"]["reasons"] == {"wrong_value": 1}
+    assert verdict.tuned_values == {"BLOCK": 64}
+    assert metadata_of(verdict)["tuned"]["reasons"] == {"wrong_value": 1}
 
 
 def test_declared_failure_is_reported_when_nothing_works() -> None:
@@ -105,7 +106,7 @@ def test_declared_failure_is_reported_when_nothing_works() -> None:
     verdict = judged(slot)
     assert verdict.status is Status.WRONG_VALUE
     assert slot.judged == [SOURCE]
-    assert verdict.metadata["tuned"]["declared_ms"] is None
+    assert metadata_of(verdict)["tuned"]["declared_ms"] is None
 
 
 def test_candidate_wrong_as_declared_is_not_swept() -> None:
@@ -114,7 +115,7 @@ def test_candidate_wrong_as_declared_is_not_swept() -> None:
     assert verdict.status is Status.WRONG_VALUE
     assert slot.judged == [SOURCE]
     assert [terms.screened for terms in slot.asked] == [True]
-    assert (verdict.metadata["tuned"]["tried"], verdict.metadata["tuned"]["failed"]) == (1, 1)
+    assert (metadata_of(verdict)["tuned"]["tried"], metadata_of(verdict)["tuned"]["failed"]) == (1, 1)
 
 
 def test_candidate_with_own_weights_is_swept_after_passing() -> None:
@@ -122,11 +123,11 @@ def test_candidate_with_own_weights_is_swept_after_passing() -> None:
     slot = Slot(screening, ranked(2, DECLARED, 1, 3))
     verdict = judged(slot)
     assert [terms.budget_s for terms in slot.asked] == [10.0, 8.0]
-    assert verdict.metadata["tuned"]["spent_s"] == {"compile": 3.5, "check": 0.5}
+    assert metadata_of(verdict)["tuned"]["spent_s"] == {"compile": 3.5, "check": 0.5}
     assert [terms.screened for terms in slot.asked] == [True, False]
     assert slot.judged == [SOURCE, text(2)]
-    assert verdict.tuned is not None
-    assert with_values(SOURCE, verdict.tuned) == slot.judged[1]
+    assert verdict.tuned_values is not None
+    assert with_values(SOURCE, verdict.tuned_values) == slot.judged[1]
 
 
 def test_process_breaking_configuration_is_isolated_and_excluded() -> None:
@@ -139,7 +140,7 @@ def test_process_breaking_configuration_is_isolated_and_excluded() -> None:
     assert [terms.left_out for terms in slot.asked] == [(), (), (2,)]
     assert [terms.budget_s for terms in slot.asked] == [10.0, 9.0, 8.0]
     assert slot.judged == [text(3)]
-    assert verdict.metadata["tuned"]["reasons"] == {"it breaks the process that it runs in": 1}
+    assert metadata_of(verdict)["tuned"]["reasons"] == {"it breaks the process that it runs in": 1}
 
 
 def test_sweep_with_spent_budget_is_not_repeated() -> None:
@@ -170,19 +171,19 @@ def test_judge_failure_in_sweep_keeps_declared_values() -> None:
     slot = Slot(None)
     verdict = judged(slot)
     assert slot.judged == [SOURCE]
-    assert verdict.tuned == {"BLOCK": 64}
+    assert verdict.tuned_values == {"BLOCK": 64}
 
 
 def test_declared_values_are_judged_without_a_gpu() -> None:
     slot = Slot(executes=False)
-    assert judged(slot).metadata["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
+    assert metadata_of(judged(slot))["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
     assert slot.judged == [SOURCE]
 
 
 def test_sweep_needs_declared_tunables_and_timing() -> None:
     plain, untimed = Slot(), Slot()
-    assert "tuned" not in judged(plain, "BLOCK = 64\n").metadata
-    assert "tuned" not in judged(untimed, measure_performance=False).metadata
+    assert "tuned" not in metadata_of(judged(plain, "BLOCK = 64\n"))
+    assert "tuned" not in metadata_of(judged(untimed, measure_performance=False))
     assert plain.asked == untimed.asked == []
 
 
@@ -195,8 +196,8 @@ def test_unusable_tunables_add_one_feedback_line(failing: tuple[int, ...]) -> No
     problem = "line 2: BLOCKS is assigned nowhere at the top level; write BLOCKS = <literal> once"
     assert lines[0] == f"TUNABLES was not used: {problem}"
     assert lines[1:] == (["wrong_value: f", "Next: g"] if failing else [])
-    assert verdict.metadata["tuned"] == {"problem": problem}
-    assert verdict.tuned is None
+    assert metadata_of(verdict)["tuned"] == {"problem": problem}
+    assert verdict.tuned_values is None
     assert slot.judged == [source]
 
 
@@ -208,8 +209,8 @@ def test_each_workload_has_numbers_of_its_own() -> None:
     assert [terms.budget_s for terms in slot.asked] == [6.0, 6.0]
     expected = with_dispatch(text(1), {(9, 4): values[1], (3, 4): values[3]})
     assert slot.judged == [expected]
-    tuned = verdict.metadata["tuned"]
-    assert verdict.tuned == values[1]
+    tuned = metadata_of(verdict)["tuned"]
+    assert verdict.tuned_values == values[1]
     assert verdict.tuned_by_shape == {(9, 4): values[1], (3, 4): values[3]}
     assert [(each["workload"], each["best_ms"]) for each in tuned["by_shape"]] == [
         ("large", 1.0),

@@ -8,14 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.job_answer import JobAnswer
 from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
+from adaexplore.core.wire import EvaluationRequest, JobRequest
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.job import Job
 from online_judge.queue.journal import UNREADABLE, Journal
 from online_judge.queue.metrics import Metrics
 from online_judge.queue.store import Store
+from tests.verdicts import changed, make_verdict
 
 from .live import running_judge
 from .sources import BAD, PASSING
@@ -152,8 +154,8 @@ def test_verdict_with_an_unconfirmed_baseline_is_not_kept(tmp_path: Path) -> Non
         store.close()
         return found
 
-    passed = Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 28.0})
-    assert asyncio.run(kept(passed.model_copy(update={"metadata": metadata}))) is None
+    passed = make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 28.0})
+    assert asyncio.run(kept(changed(passed, metadata))) is None
     assert asyncio.run(kept(passed)) == passed
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.wire import EvaluationRequest, JobAnswer
+from adaexplore.core.job_answer import JobAnswer
+from adaexplore.core.wire import EvaluationRequest
 from online_judge.queue import journal
 from online_judge.queue.job import Job
 from online_judge.queue.journal import Journal

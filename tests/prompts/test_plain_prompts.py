@@ -14,10 +14,10 @@ from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
 from adaexplore.core.text.figures import first_difference
-from adaexplore.core.verdict import Verdict
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.steps import Layout, StepPrompts, noted, repair_prompt
+from tests.verdicts import make_verdict
 
 SOURCE = "class ModelNew:\n    eps = 1e-5\n    scale = 0.5\n    def forward(self, x):\n        return x * 2\n"
 TASK = Task(1, "7", "7_double", "class Model:\n    scale = 0.25\n", "fp32", Path("7_double.py"))
@@ -53,7 +53,7 @@ def passed(scale: float, source: str = SOURCE, **metadata: Any) -> ShownKernel:
         "integrity": ["clock_mismatch"],
         "integrity_evidence": [{"id": "x", "severity": "suspect", "evidence": evidence}],
     }
-    found = Verdict(
+    found = make_verdict(
         status=Status.PASSED,
         runtime_ms=0.5 * scale,
         runtime_stats={"mean": 0.5, "fast_p": 2.0 / scale},
@@ -64,7 +64,7 @@ def passed(scale: float, source: str = SOURCE, **metadata: Any) -> ShownKernel:
 
 def wrong(scale: float) -> ShownKernel:
     feedback = f"wrong_value: 3 of 8 elements ({37 * scale:.4g} %), largest error {0.123 * scale:.6g}"
-    return ShownKernel(SOURCE, Verdict(status=Status.WRONG_VALUE, metadata={"feedback": feedback}))
+    return ShownKernel(SOURCE, make_verdict(status=Status.WRONG_VALUE, metadata={"feedback": feedback}))
 
 
 def prompts(layout: Layout, scale: float, **changed: Any) -> list[Prompt]:

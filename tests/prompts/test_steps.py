@@ -38,6 +38,7 @@ from adaexplore.prompts.steps import (
     review_first,
 )
 from tests.differences import apply_differences
+from tests.verdicts import make_verdict
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TASK = Task(
@@ -55,11 +56,11 @@ FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
 RULES = ("You cannot call `tl.tanh`.", "You cannot use `break` in a kernel.")
 FAST = ShownKernel(
     "class ModelNew: ...  # fast",
-    Verdict(status=Status.PASSED, runtime_ms=0.5, runtime_stats={"mean": 0.5, "fast_p": 2.0}),
+    make_verdict(status=Status.PASSED, runtime_ms=0.5, runtime_stats={"mean": 0.5, "fast_p": 2.0}),
 )
 BROKEN = ShownKernel(
     "class ModelNew: ...  # broken",
-    Verdict(status=Status.COMPILE, metadata={"feedback": "line 3: cannot call tl.tanh"}),
+    make_verdict(status=Status.COMPILE, metadata={"feedback": "line 3: cannot call tl.tanh"}),
 )
 VARIED = (
     "class ModelNew: ...  # varied\n"
@@ -70,7 +71,7 @@ VARIED = (
 
 SUSPECT = ShownKernel(
     "class ModelNew: ...  # torch only",
-    Verdict(
+    make_verdict(
         status=Status.PASSED,
         runtime_ms=0.5,
         metadata={
@@ -252,7 +253,7 @@ def test_tunables_are_requested_only_for_tuning_judges() -> None:
 
 
 def test_prompt_states_tuned_values_and_repeated_program() -> None:
-    tuned = Verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
+    tuned = make_verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
     text = SHARED.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
     assert "Verdict: passed\ntuned by the judge: BLOCK = 128, STAGES = 3\nnote: the same program" in text
     plain = PAPER.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
@@ -265,7 +266,8 @@ def kernel(name: str, speedup: float | None) -> ShownKernel:
     if speedup is None:
         return ShownKernel(source, Verdict(status=Status.COMPILE))
     return ShownKernel(
-        source, Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup})
+        source,
+        make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}),
     )
 
 
@@ -312,7 +314,7 @@ def test_missing_and_unused_values_raise() -> None:
 
 
 def test_interpreter_times_enter_no_prompt() -> None:
-    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
+    verdict = make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
     assert finding(verdict) == "passed"
 
 
@@ -336,13 +338,13 @@ def test_flags_of_suspect_kernel_are_one_line(layout: Layout) -> None:
 @pytest.mark.parametrize("layout", BOTH)
 def test_flags_are_hidden_unless_shows_flags_is_set(layout: Layout) -> None:
     prompts = StepPrompts(TASK, FACTS, layout=layout)
-    unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"metadata": {}}))  # type: ignore[union-attr]
+    unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"flags": ()}))  # type: ignore[union-attr]
     assert prompts.small((SUSPECT,), "") == prompts.small((unflagged,), "")
 
 
 def test_a_long_list_of_flags_is_cut() -> None:
     names = [f"flag_number_{number}" for number in range(100)]
-    line = flags_line(Verdict(status=Status.PASSED, metadata={"integrity": names}))
+    line = flags_line(make_verdict(status=Status.PASSED, metadata={"integrity": names}))
     assert len(line) == FLAGS_LIMIT
     assert "\n" not in line
 
@@ -359,7 +361,7 @@ def test_prompt_states_the_required_precision(tier: Tier, said: str) -> None:
 
 
 def test_explanations_of_other_judges_lose_their_beginning() -> None:
-    verdict = Verdict(status=Status.LAUNCH, metadata={"runtime_error": "x" * 5000 + "the cause"})
+    verdict = make_verdict(status=Status.LAUNCH, metadata={"runtime_error": "x" * 5000 + "the cause"})
     text = explain(verdict)
     assert len(text) == FEEDBACK_LIMIT
     assert text.endswith("the cause")

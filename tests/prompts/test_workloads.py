@@ -11,6 +11,7 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel, workloads_text
 from adaexplore.prompts.steps import StepPrompts
+from tests.verdicts import make_verdict
 
 TASK = Task(1, "7", "7_double", "class Model: ...\n", "fp32", Path("7.py"), "SECRET = 'source'\n")
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10, shows_flags=True)
@@ -26,7 +27,7 @@ def entry(name: str, speedup: float | None = 2.0, hidden: bool = False, **more: 
 def verdict(*entries: dict[str, Any], **metadata: Any) -> Verdict:
     stats = {"fast_p": 2.0}
     metadata = {"workloads": list(entries)} | metadata
-    return Verdict(status=Status.PASSED, metadata=metadata, runtime_ms=0.5, runtime_stats=stats)
+    return make_verdict(status=Status.PASSED, metadata=metadata, runtime_ms=0.5, runtime_stats=stats)
 
 
 def test_each_shown_workload_lists_its_times() -> None:
@@ -72,4 +73,6 @@ def test_of_many_the_worst_are_listed() -> None:
 
 
 def test_metadata_of_another_shape_is_no_workload() -> None:
-    assert Verdict(status=Status.PASSED, metadata={"workloads": "x", "worst_workload": 3}).workloads == ()
+    assert (
+        make_verdict(status=Status.PASSED, metadata={"workloads": "x", "worst_workload": 3}).workloads == ()
+    )

@@ -12,10 +12,11 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Verdict
+from tests.verdicts import make_verdict
 
 
 def _passed(speedup: float) -> Verdict:
-    return Verdict(
+    return make_verdict(
         status=Status.PASSED,
         metadata={"hardware": "GPU", "correctness_trials": "(5 / 5)"},
         runtime_ms=2.0,

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.judging.status import Status
-from adaexplore.core.verdict import Verdict
 from adaexplore.records.layout import natural
 from adaexplore.records.metrics import from_metrics, from_text, to_metrics, to_text
+from tests.verdicts import make_verdict
 
 values = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()
@@ -23,7 +23,7 @@ metadata = st.dictionaries(
 
 @given(metadata, st.sampled_from([status for status in Status if status is not Status.PASSED]))
 def test_any_failing_verdict_reads_back_from_one_line(data, status):
-    verdict = Verdict(status=status, metadata=data)
+    verdict = make_verdict(status=status, metadata=data)
     text = to_text(to_metrics(verdict, DraftOutcome.WRITTEN))
     assert "\n" not in text
     assert from_metrics(from_text(text)) == verdict
@@ -31,7 +31,7 @@ def test_any_failing_verdict_reads_back_from_one_line(data, status):
 
 @given(metadata, st.floats(0.001, 1e4), st.floats(0.001, 1e3))
 def test_any_passing_verdict_reads_back_from_one_line(data, runtime_ms, speedup):
-    verdict = Verdict(
+    verdict = make_verdict(
         status=Status.PASSED, metadata=data, runtime_ms=runtime_ms, runtime_stats={"fast_p": speedup}
     )
     assert from_metrics(from_text(to_text(to_metrics(verdict, DraftOutcome.WRITTEN)))) == verdict

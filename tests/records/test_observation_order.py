@@ -12,10 +12,11 @@ from adaexplore.core.draft import Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
 from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.records.task_records import TaskRecords
+from tests.verdicts import changed, make_verdict
 
 
 @pytest.fixture
@@ -94,14 +95,13 @@ def test_tuning_fields_are_read_back(tmp_path, at_place):
 
 def test_step_with_two_timings_stays_readable(tmp_path, root, at_place, passed):
     theirs, ours = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
-    combined = passed(2.0)
-    combined.runtime_stats["times_judged"] = 2
+    combined = changed(passed(2.0), times_judged=2)
     record = dataclasses.replace(at_place(1, 1), verdict=combined)
     for step in (root, record, at_place(2, 2)):
         theirs.write_step(step)
     log = tmp_path / "a" / "step_1_log.json"
     log.write_text(json.dumps(json.loads(log.read_text()) | {"retimed": True}))
-    timings = json.dumps([passed(1.0).to_metrics(), passed(4.0).to_metrics()])
+    timings = json.dumps([to_metrics(passed(1.0)), to_metrics(passed(4.0))])
     (tmp_path / "a" / "step_1_timings.json").write_text(timings)
     ours.copy_from(theirs)
     for records in (theirs, ours):
@@ -134,7 +134,7 @@ def test_why_replies_were_sent_back_is_counted(tmp_path, at_place):
 
 def test_lint_verdict_belongs_to_the_draft(tmp_path, at_place):
     records = TaskRecords(tmp_path, "MCTS")
-    verdict = Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
+    verdict = make_verdict(status=Status.COMPILE, metadata={"feedback": "no"})
     draft = Draft(DraftOutcome.LINT_STOPPED, "x = 1\n", (), Usage(), verdict)
     record = dataclasses.replace(at_place(1, 1), draft=draft, verdict=verdict, evaluated=False)
     records.write_step(record)

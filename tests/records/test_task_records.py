@@ -15,8 +15,11 @@ from adaexplore.core.plan import StepKind
 from adaexplore.core.verdict import Score, Verdict
 from adaexplore.records.step_writer import SEPARATOR
 from adaexplore.records.task_records import TaskRecords
+from tests.verdicts import make_verdict, metadata_of
 
-WRONG = Verdict(status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"})
+WRONG = make_verdict(
+    status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"}
+)
 
 
 def without_times(folder: Path) -> dict[str, bytes]:
@@ -357,7 +360,7 @@ def test_rewriting_equal_step_leaves_no_old_log(tmp_path, root):
 
 def test_re_evaluation_is_written_beside_step_curve(tmp_path, root, make_step, passed):
     records = TaskRecords(tmp_path, "MCTS")
-    slower = passed(0.5).model_copy(update={"runtime_ms": 8.0})
+    slower = make_verdict(Status.PASSED, runtime_ms=8.0, runtime_stats={"fast_p": 0.5})
     for step in (root, make_step(1), make_step(2, verdict=passed(2.0)), make_step(3, verdict=slower)):
         records.write_step(step)
     records.write_re_evaluation(3, passed(1.9), tmp_path / "step_2.py")
@@ -429,7 +432,7 @@ def test_release_proposals_are_read_from_text_metrics(tmp_path):
     records = TaskRecords(tmp_path, "IRL").steps()
     assert [record.verdict.speedup for record in records if record.verdict] == [1.5, 3.0]
     assert records[0].verdict is not None
-    assert records[0].verdict.metadata["note"] == "a runtime=3 b"
+    assert metadata_of(records[0].verdict)["note"] == "a runtime=3 b"
     assert records[1].node.plan.context_ids == (1,)
     assert records[1].node.global_best_node_id == 2
 

@@ -10,6 +10,7 @@ from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.closing import closing_report, verdict_text
 from adaexplore.report.statistics import run_statistics
+from tests.verdicts import make_verdict
 
 USAGE = {"input_tokens": 4000, "cached_input_tokens": 0, "output_tokens": 900, "seconds": 1.0, "usd": 0.25}
 
@@ -130,9 +131,9 @@ def test_report_fits_terminal_and_agrees_with_stats(run):
     [
         (None, "-"),
         (Verdict(status=Status.COMPILE), "compile"),
-        (Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.526}), "1.53x"),
+        (make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.526}), "1.53x"),
         (
-            Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}),
+            make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}),
             "correct (interpreter)",
         ),
         (Verdict(status=Status.PASSED), "correct (not timed)"),

@@ -17,6 +17,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.records.run_records import RunRecords
 from tests.flags import flags_metadata
+from tests.verdicts import make_verdict
 
 WRONG = Verdict(status=Status.WRONG_VALUE)
 Export = Callable[..., list[dict[str, Any]]]
@@ -25,7 +26,7 @@ Export = Callable[..., list[dict[str, Any]]]
 def passed(low: float, high: float, *flags: Flag, problem: str | None = None) -> Verdict:
     metadata = flags_metadata(flags, () if problem is None else (ProblemFlag(problem, "seen"),))
     stats = {"fast_p": (low + high) / 2, "ci_low": low, "ci_high": high}
-    return Verdict(status=Status.PASSED, metadata=metadata, runtime_ms=1.0, runtime_stats=stats)
+    return make_verdict(status=Status.PASSED, metadata=metadata, runtime_ms=1.0, runtime_stats=stats)
 
 
 class Folder:
@@ -93,7 +94,7 @@ def test_only_trusted_kernels_are_positives(folder: Folder, export: Export) -> N
 def test_the_whole_interval_reaches_the_gain(folder: Folder, export: Export) -> None:
     folder.add(passed(1.1, 1.5))
     folder.add(passed(1.2, 1.3))
-    folder.add(Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}))
+    folder.add(make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}))
     assert steps(export("messages")) == [1, 2, 3]
     assert steps(export("messages", "--min-gain", "1.2")) == [2]
     assert export("messages", "--min-gain", "3", code=1) == []

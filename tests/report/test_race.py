@@ -5,11 +5,12 @@ import pytest
 from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.race import race, race_text
+from tests.verdicts import make_verdict
 
 
 def timed(speedup: float, *interval: float) -> Verdict:
     stats = {"fast_p": speedup} | dict(zip(("ci_low", "ci_high"), interval, strict=False))
-    return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+    return make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,7 @@ from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
+from tests.verdicts import make_verdict
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
@@ -55,9 +56,9 @@ class StubJudge:
         self.best_so_far.append(best_so_far)
         value = sum(source.encode())
         if value % 3 == 0:
-            return Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
+            return make_verdict(status=Status.COMPILE, metadata={"feedback": "no"})
         stats = {"mean": 1.0, "fast_p": 0.5 + value % 7}
-        return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+        return make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
 
     def profile(self, task: Task, source: str) -> Profile | None:
         self.profiled.append(source)

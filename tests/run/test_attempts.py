@@ -14,6 +14,7 @@ from adaexplore.agent.agent import Conversation
 from adaexplore.agent.attempt import Attempt
 from adaexplore.core.errors import ModelUnavailableError
 from adaexplore.core.judging.status import Status
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.text.dispatch import with_dispatch
@@ -25,6 +26,7 @@ from adaexplore.run.replay import RecordedJudge
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, TASK, StubJudge, contents, run_all, solver
 from tests.stub_model import StubModel
+from tests.verdicts import changed, make_verdict, stats_of
 
 
 def best_before(records: list[StepRecord]) -> list[float | None]:
@@ -48,13 +50,12 @@ def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
             verdict = super().evaluate(task, source, best_so_far)
             if best_so_far is None or (verdict.speedup or best_so_far) >= best_so_far:
                 return verdict
-            stats = verdict.runtime_stats | {"stopped_early": True}
-            return verdict.model_copy(update={"runtime_stats": stats})
+            return changed(verdict, stopped_early=True)
 
     plain = run_all(tmp_path / "plain")
     records = run_all(tmp_path / "sequential", judge=Sequential())
     assert [record.node for record in records] == [record.node for record in plain]
-    stopped = [r for r in records if r.verdict is not None and r.verdict.runtime_stats.get("stopped_early")]
+    stopped = [r for r in records if r.verdict is not None and stats_of(r.verdict).get("stopped_early")]
     assert stopped
     assert all(record.verdict is not None and record.verdict.speedup is not None for record in stopped)
     assert TaskRecords(tmp_path / "sequential", "MCTS").steps()[1:] == records
@@ -62,13 +63,15 @@ def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
 
 def test_run_with_two_timings_continues_and_replays(tmp_path: Path) -> None:
     run_all(tmp_path / TASK.key, "PS", total_steps=3)
-    combined = Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 9.5, "times_judged": 2})
-    edited = {"log": {"retimed": True, "score": combined.score.as_list()}, "metrics": combined.to_metrics()}
+    combined = make_verdict(
+        status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 9.5, "times_judged": 2}
+    )
+    edited = {"log": {"retimed": True, "score": combined.score.as_list()}, "metrics": to_metrics(combined)}
     for name, change in edited.items():
         path = tmp_path / TASK.key / f"proposal_2_{name}.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
     timings = tmp_path / TASK.key / "proposal_2_timings.json"
-    timings.write_text(json.dumps([combined.to_metrics()] * 2))
+    timings.write_text(json.dumps([to_metrics(combined)] * 2))
     replayed = RecordedJudge(RunRecords(tmp_path))
     judge = StubJudge()
     records = run_all(tmp_path / TASK.key, "PS", judge=judge, total_steps=4)
@@ -155,7 +158,7 @@ class Tuning(StubJudge):
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         self.judged.append(source)
-        return Verdict(
+        return make_verdict(
             status=Status.PASSED,
             metadata={"tuned": {"values": {"BLOCK": 128}}},
             runtime_ms=1.0,
@@ -191,7 +194,7 @@ def test_numbers_by_shape_are_written_into_the_source(tmp_path: Path) -> None:
         def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             by_shape = [{"shape": [5, 4], "values": {"BLOCK": 32}}]
             metadata = {"tuned": {"values": {"BLOCK": 128}, "by_shape": by_shape}}
-            return Verdict(status=Status.PASSED, metadata=metadata)
+            return make_verdict(status=Status.PASSED, metadata=metadata)
 
     model = StubModel(lambda request: f"```python\n{with_dispatch(DECLARED, {(1,): {'BLOCK': 32}})}```")
     run_all(tmp_path, "PS", judge=ByShape(), model=model, total_steps=1)

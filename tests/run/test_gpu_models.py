@@ -19,6 +19,7 @@ from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import task_result
 from adaexplore.run.solve import solve
 from tests.run.parts import StubJudge, contents, run_all, solver
+from tests.verdicts import make_verdict
 
 
 class Gpu(StubJudge):
@@ -32,9 +33,9 @@ class Gpu(StubJudge):
         self.judged.append(source)
         number, on = len(self.judged), {"hardware": self.name}
         if number == self.wrong:
-            return Verdict(status=Status.WRONG_VALUE, metadata=on)
+            return make_verdict(status=Status.WRONG_VALUE, metadata=on)
         stats = {"fast_p": 100.0 / number if self.reverse else float(number)}
-        return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats, metadata=on)
+        return make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats, metadata=on)
 
 
 def test_best_on_each_gpu_is_reported(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from adaexplore.run.replay import RecordedJudge
 from adaexplore.run.session import open_session
 from adaexplore.settings.config import RunConfig
 from tests.judge_server import HEALTH, PASSED, Answer, JudgeServer
+from tests.verdicts import metadata_of
 
 PROBLEM = (Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py").read_text()
 STATED = {"hardware": HEALTH["hardware"], "versions": {"torch": "9.9", **HEALTH["versions"]}}
@@ -151,7 +152,7 @@ def test_lints_know_the_names_that_the_judge_stated(tmp_path: Path) -> None:
     step = RunRecords(tmp_path).task("1_2").steps()[-1]
     assert step.draft.outcome is DraftOutcome.LINT_STOPPED
     assert step.verdict is not None
-    assert "missing-triton-name" in step.verdict.metadata["lints"]
+    assert "missing-triton-name" in metadata_of(step.verdict)["lints"]
 
 
 def test_invalid_answer_is_one_error(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from adaexplore.search.mcts import Mcts
 from adaexplore.settings.config import RunConfig
 from tests.run.parts import FACTS, STEPS, TASK, StubJudge, run_all, solver
 from tests.stub_model import StubModel
+from tests.verdicts import make_verdict
 
 
 class Told(Budget):
@@ -145,7 +146,7 @@ def test_resumed_run_knows_written_sources(tmp_path: Path) -> None:
             self.judged.append(source)
             tuned = {"tuned": {"values": {"BLOCK": 128}}}
             stats = {"fast_p": 2.0}
-            return Verdict(status=Status.PASSED, metadata=tuned, runtime_ms=1.0, runtime_stats=stats)
+            return make_verdict(status=Status.PASSED, metadata=tuned, runtime_ms=1.0, runtime_stats=stats)
 
     model = StubModel(lambda _: f"```python\n{DECLARED}```")
     first, second = Tuning(), Tuning()

@@ -26,6 +26,7 @@ from skill_memory.failures.sources import from_task
 from skill_memory.rule import Rule, Verified
 from skill_memory.store import make_memory, read_rules, write_rules
 from tests.stub_model import StubModel
+from tests.verdicts import make_verdict
 
 RULE = "You cannot call a dtype as a function; use the method to of a tensor instead."
 TASK = Task(1, "2", "2_x", "", "fp32", Path("2_x.py"))
@@ -34,7 +35,7 @@ TASK = Task(1, "2", "2_x", "", "fp32", Path("2_x.py"))
 def failed(step: int, message: str, evaluated: bool = True, parent: int = 0) -> StepRecord:
     kind = StepKind.SMALL if parent else StepKind.LARGE
     node = NodeState(Plan(step, kind, parent), 1, 1, 0.0, 0.0, NO_SCORE, step + 1, 0, NO_SCORE)
-    verdict = Verdict(status=Status.COMPILE, metadata={"compilation_error": f"TypeError: {message}"})
+    verdict = make_verdict(status=Status.COMPILE, metadata={"compilation_error": f"TypeError: {message}"})
     return StepRecord(node, Draft(DraftOutcome.WRITTEN, "x = 1\n", (), Usage()), verdict, evaluated)
 
 
@@ -82,7 +83,7 @@ class Failing(DummyJudge):
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         metadata = {"compilation_error": "TypeError: not callable"}
-        return Verdict(status=Status.COMPILE, metadata=metadata)
+        return make_verdict(status=Status.COMPILE, metadata=metadata)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, StubJudge, contents, run_all, solver
 from tests.stub_model import StubModel
+from tests.verdicts import changed, make_verdict
 
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
@@ -54,7 +55,7 @@ class SuspiciousJudge(StubJudge):
         verdict = super().evaluate(task, source, best_so_far)
         if verdict.speedup is None or verdict.speedup <= self._limit:
             return verdict
-        return verdict.model_copy(update={"metadata": {"integrity": ["no_own_kernel"]}})
+        return changed(verdict, {"integrity": ["no_own_kernel"]})
 
 
 def test_suspect_best_is_recorded_beside_best_clean(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_equal_programs_make_nodes_but_one_evaluation(tmp_path: Path) -> None:
 
 def test_huge_replies_are_not_sent_back_to_model(tmp_path: Path) -> None:
     model = StubModel(lambda _: "```python\nx = 1\n" + "# a comment\n" * 30_000 + "```")
-    refused = Verdict(status=Status.LOAD, metadata={"feedback": "too large"})
+    refused = make_verdict(status=Status.LOAD, metadata={"feedback": "too large"})
     judge = StubJudge()
     judge.evaluate = lambda *_: refused  # type: ignore[method-assign]
     records = run_all(tmp_path, judge=judge, model=model)

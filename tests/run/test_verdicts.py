@@ -14,8 +14,8 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.run.verdicts import Verdicts
-from tests.flags import flags_metadata
 from tests.run.parts import TASK, StubJudge
+from tests.verdicts import make_verdict
 
 FLAG = Flag("no_own_kernel", SUSPECT, "none of its kernels ran")
 
@@ -43,7 +43,7 @@ def test_recorded_verdicts_are_not_requested() -> None:
 
 
 def timed(speedup: float, **stats: Any) -> Verdict:
-    return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
+    return make_verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
 
 
 def test_requests_carry_best_of_recorded_and_judged() -> None:
@@ -70,7 +70,7 @@ def test_requests_carry_best_of_recorded_and_judged() -> None:
         timed(math.inf),
         timed(math.nan),
         timed(0.0),
-        timed(100.0).model_copy(update={"metadata": flags_metadata((FLAG,))}),
+        timed(100.0).model_copy(update={"flags": (FLAG,)}),
     ],
 )
 def test_verdict_without_reliable_speedup_is_no_best(verdict: Verdict) -> None:

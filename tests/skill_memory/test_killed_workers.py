@@ -28,6 +28,7 @@ RULES = {
 WORKER = """
 import sys
 from adaexplore.core.usage import Usage
+from adaexplore.core.judging.parts import FailureText
 from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import Finish, ModelReply
@@ -54,8 +55,8 @@ for number in itertools.count():
     if number == tasks and sys.argv[4] == "once":
         break
     updater.add([TaskFailures(f"run/{worker}_{number % tasks}", tuple(
-        Failure(step, "", Verdict(status=Status.LAUNCH, metadata={
-            "runtime_error": f"ValueError: mistake {'abc'[step]}"}), lineage=step)
+        Failure(step, "", Verdict(status=Status.LAUNCH, failure=FailureText(
+            runtime_error=f"ValueError: mistake {'abc'[step]}")), lineage=step)
         for step in range(3)
     ))])
 """

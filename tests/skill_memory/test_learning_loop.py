@@ -29,6 +29,7 @@ from skill_memory.build import build
 from skill_memory.failures.sources import from_run
 from skill_memory.store import injected, read_rules
 from tests.run.parts import StubJudge
+from tests.verdicts import make_verdict
 
 SET = Path(__file__).parents[2] / "datasets" / "KernelBench_syn" / "syn_v1"
 ERRORS = {
@@ -48,8 +49,8 @@ class KnowingJudge(StubJudge):
             found = re.search(pattern, source, re.MULTILINE)
             if found is not None:
                 metadata = {"runtime_error": error, "runtime_error_name": "triton.CompilationError"}
-                return Verdict(status=Status.COMPILE, metadata=metadata)
-        return Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
+                return make_verdict(status=Status.COMPILE, metadata=metadata)
+        return make_verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
 
 
 def passed(config: RunConfig, folder: Path) -> dict[str, bool]:

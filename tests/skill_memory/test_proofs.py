@@ -9,7 +9,6 @@ import pytest
 from adaexplore.core.errors import JudgeError, JudgeUnavailableError
 from adaexplore.core.judging.status import Status
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from skill_memory.failures.failure import Failure, TaskFailures
 from skill_memory.failures.sources import Collected
@@ -21,6 +20,7 @@ from skill_memory.proof.verify import check, verify_file
 from skill_memory.rule import Proof, Rule, Verified
 from skill_memory.sidecar import Pending, Sidecar, digest, write_sidecar
 from skill_memory.store import format_rules, injected, read_rules, write_rules
+from tests.verdicts import make_verdict
 
 CANDIDATE = '''
 import torch
@@ -196,7 +196,7 @@ def test_undecided_rule_is_neither_proven_nor_retired(tmp_path: Path, status: st
 def test_one_candidate_without_proof_leaves_the_others(tmp_path: Path) -> None:
     """Its text cannot be parsed, or it cannot be compiled without values."""
     path, (task,) = tmp_path / "m.jsonl", collected().tasks
-    verdict = Verdict(status=Status.SYNTAX, metadata={"runtime_error": "SyntaxError: invalid syntax"})
+    verdict = make_verdict(status=Status.SYNTAX, metadata={"runtime_error": "SyntaxError: invalid syntax"})
     torn = replace(task.failures[0], source="y = (", verdict=verdict, line=1)
     short = replace(task.failures[0], source=CANDIDATE.replace("helper", "h"))
     assert torn.signature is not None

@@ -9,6 +9,7 @@ from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
 from skill_memory.failures.construct import construct_of, offending_line
 from skill_memory.failures.signature import Signature, normalise, signature_of
+from tests.verdicts import changed, make_verdict
 
 COMPILE = """Traceback (most recent call last):
   File "/tmp/candidate_{n}.py", line {n}, in forward
@@ -21,7 +22,7 @@ TypeError("load() got an unexpected keyword argument 'dtype'")"""
 
 def verdict(text: str, status: Status = Status.LAUNCH, name: str = "") -> Verdict:
     metadata = {"runtime_error": text, "runtime_error_name": name}
-    return Verdict(status=status, metadata=metadata)
+    return make_verdict(status=status, metadata=metadata)
 
 
 def key(text: str, status: Status = Status.LAUNCH, name: str = "") -> str | None:
@@ -122,11 +123,11 @@ def test_the_cause_above_a_final_caret_is_found() -> None:
     ],
 )
 def test_failures_that_teach_nothing_have_no_signature(status: Status) -> None:
-    assert signature_of(Verdict(status=status, metadata={"runtime_error": "ValueError: x"})) is None
+    assert signature_of(make_verdict(status=status, metadata={"runtime_error": "ValueError: x"})) is None
 
 
 def test_a_timeout_with_a_compile_error_is_material() -> None:
-    found = signature_of(Verdict(status=Status.TIMEOUT, metadata={"compilation_error": "ValueError: x"}))
+    found = signature_of(make_verdict(status=Status.TIMEOUT, metadata={"compilation_error": "ValueError: x"}))
     assert found is not None
 
 
@@ -141,12 +142,12 @@ def test_a_timeout_with_a_compile_error_is_material() -> None:
     ],
 )
 def test_environment_errors_and_bare_carets_have_no_signature(metadata: dict[str, object]) -> None:
-    assert signature_of(Verdict(status=Status.LOAD, metadata=metadata)) is None
+    assert signature_of(make_verdict(status=Status.LOAD, metadata=metadata)) is None
 
 
 def test_feedback_is_used_without_an_error_name() -> None:
     found = signature_of(
-        Verdict(status=Status.WRONG_SHAPE, metadata={"feedback": "got (4, 8), want (4, 16)"})
+        make_verdict(status=Status.WRONG_SHAPE, metadata={"feedback": "got (4, 8), want (4, 16)"})
     )
     assert found is not None
     assert found.message == "got <shape>, want <shape>"
@@ -226,4 +227,4 @@ def test_failure_on_a_hidden_workload_teaches_no_rule() -> None:
     failed = verdict("TypeError: no", Status.COMPILE)
     hidden = {"worst_workload": {"name": "a hidden workload", "why": "compile"}}
     assert signature_of(failed) is not None
-    assert signature_of(failed.model_copy(update={"metadata": failed.metadata | hidden})) is None
+    assert signature_of(changed(failed, hidden)) is None

@@ -9,10 +9,11 @@ import pytest
 from adaexplore.agent.checks import compiled, linted
 from adaexplore.core.draft import Draft
 from adaexplore.core.errors import JudgeUnavailableError, RecordError
+from adaexplore.core.metrics import from_metrics
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Verdict
+from adaexplore.core.verdict import NO_SCORE
 from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.findings import finding
 from adaexplore.records.run_records import RunRecords
@@ -196,7 +197,7 @@ def test_building_a_memory_again_changes_nothing(folder: Path) -> None:
 def test_infrastructure_errors_of_the_release_are_no_failures(
     metadata: dict[str, Any], infrastructure: bool
 ) -> None:
-    verdict = Verdict.from_metrics({"compiled": False, "correctness": False, "metadata": metadata})
+    verdict = from_metrics({"compiled": False, "correctness": False, "metadata": metadata})
     assert is_infrastructure(verdict) is infrastructure
 
 

@@ -12,7 +12,6 @@ import pytest
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError, StorageError
 from adaexplore.core.judging.status import Status
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
 from skill_memory.distil import UnusableReply, rule_in
@@ -22,6 +21,7 @@ from skill_memory.rule import Rule
 from skill_memory.sidecar import locked, sidecar_path
 from skill_memory.store import read_rules, write_rules
 from skill_memory.update import MemoryUpdater, shortest_excerpt
+from tests.verdicts import make_verdict
 
 RULES = {
     "tanh": "You cannot call tl.tanh; use libdevice.tanh.",
@@ -54,7 +54,7 @@ class Model:
 
 
 def failure(step: int, name: str, status: Status = Status.LAUNCH, lineage: int | None = None) -> Failure:
-    verdict = Verdict(status=status, metadata={"runtime_error": f"ValueError: {name} {step}"})
+    verdict = make_verdict(status=status, metadata={"runtime_error": f"ValueError: {name} {step}"})
     return Failure(step, SOURCE, verdict, lineage=step if lineage is None else lineage)
 
 
@@ -115,7 +115,7 @@ def test_kinds_met_once_are_put_together_by_family(path: Path) -> None:
     model = Model()
     errors = [f"AttributeError: module 'triton.language' has no attribute '{name}'" for name in ("eq", "or")]
     for number, text in enumerate(errors):
-        verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
+        verdict = make_verdict(status=Status.COMPILE, metadata={"runtime_error": text})
         finished(MemoryUpdater(path, model), f"2_{number}", [Failure(1, SOURCE, verdict, 1)])
     assert len(model.requests) == 1
     assert all(text in model.requests[0].prompt for text in errors)
@@ -326,7 +326,7 @@ def test_unreadable_lines_are_kept_in_rejected_file(path: Path) -> None:
 def test_prompt_holds_error_and_stage_within_a_limit(path: Path) -> None:
     model = Model()
     text = "x" * 9000 + "\nValueError: tanh $ {y}"
-    verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
+    verdict = make_verdict(status=Status.COMPILE, metadata={"runtime_error": text})
     failures = [Failure(step, SOURCE * 300, verdict, lineage=step) for step in (1, 2)]
     finished(MemoryUpdater(path, model), "2_1", failures)
     prompt = model.requests[0].prompt
@@ -338,7 +338,7 @@ def test_prompt_holds_error_and_stage_within_a_limit(path: Path) -> None:
 def test_lone_surrogate_in_a_failure_is_escaped(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     metadata = {"runtime_error": "f()\nNameError: tanh \ud800", "runtime_error_name": "\ud800Error"}
-    verdict = Verdict(status=Status.LOAD, metadata=metadata)
+    verdict = make_verdict(status=Status.LOAD, metadata=metadata)
     failures = [Failure(step, 'f("\ud800")', verdict, lineage=step, line=1) for step in (1, 2)]
     finished(MemoryUpdater(path, Model()), "2_1", failures)
     assert rules(path) == {RULES["tanh"]: 2}

@@ -16,11 +16,13 @@ from adaexplore.core.dialects.catalogue import Benchmark, Source
 from adaexplore.core.dialects.schema import Input, Solution, Workload
 from adaexplore.core.judging.status import Status
 from adaexplore.core.verdict import Verdict
+from tests.verdicts import make_verdict
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate, judged_workloads
 
 WORKLOADS = [Workload(uuid=name, axes={"N": 2}, inputs={"x": Input(type="random")}) for name in "ab"]
-TIMED = {"name": "1 N=2", "status": "passed", "gpu_ms": 0.5, "baseline_gpu_ms": 2.0}
+JUDGED = {"weight": 1.0, "correctness": True}
+TIMED = {**JUDGED, "name": "1 N=2", "status": "passed", "gpu_ms": 0.5, "baseline_gpu_ms": 2.0}
 
 
 def written(found: Verdict) -> list[dict[str, Any]]:
@@ -28,8 +30,10 @@ def written(found: Verdict) -> list[dict[str, Any]]:
 
 
 def test_each_workload_has_a_trace() -> None:
-    wrong = {"name": "2 N=2", "status": "wrong_value"}
-    found = Verdict(status=Status.WRONG_VALUE, metadata={"workloads": [TIMED, wrong], "hardware": "H100"})
+    wrong = {**JUDGED, "name": "2 N=2", "status": "wrong_value", "correctness": False}
+    found = make_verdict(
+        status=Status.WRONG_VALUE, metadata={"workloads": [TIMED, wrong], "hardware": "H100"}
+    )
     first, second = written(found)
     evaluation = first["evaluation"]
     assert (evaluation["status"], evaluation["performance"]["speedup_factor"]) == ("PASSED", 4.0)
@@ -138,5 +142,5 @@ def test_single_verdict_belongs_to_the_smallest_workload(tmp_path: Path) -> None
     assert "lambda: [_fi_stored([7]" in of.problem("scaled", data_bytes=1)
     alone = judged_workloads(of, "scaled", Verdict(status=Status.PASSED))
     assert [each.uuid for each in alone] == ["of 7"]
-    listed = Verdict(status=Status.PASSED, metadata={"workloads": [TIMED]})
+    listed = make_verdict(status=Status.PASSED, metadata={"workloads": [TIMED]})
     assert len(judged_workloads(of, "scaled", listed)) == 3

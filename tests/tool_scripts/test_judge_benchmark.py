@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adaexplore.core.judging.status import Status
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.metrics import to_metrics
 from adaexplore.core.wire import EvaluationRequest
 from tests.judge_server import PASSED, JudgeServer
+from tests.verdicts import make_verdict
 from tool_scripts import judge_benchmark
 from tool_scripts.judge_benchmark import summary
 
@@ -28,8 +29,9 @@ def line(task: str, status: str = "passed", **values: Any) -> dict[str, Any]:
     return given | values
 
 
-def metrics(status: str, *workloads: dict[str, Any]) -> dict[str, Any]:
-    return Verdict(status=Status(status), metadata={"workloads": list(workloads)}).to_metrics()
+def metrics(status: str = "passed", workloads: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    judged = {"name": "call", "weight": 1.0, "status": "passed", "correctness": True}
+    return to_metrics(make_verdict(Status(status), {"workloads": [judged | each for each in workloads]}))
 
 
 def test_silent_tests_accept_every_running_candidate() -> None:
@@ -47,16 +49,15 @@ def test_silent_tests_accept_every_running_candidate() -> None:
 
 
 def test_call_accuracy_needs_every_call() -> None:
-    entry = {"name": "call", "weight": 1.0, "hidden": False, "correctness": False}
-    calls = [{**entry, "status": status} for status in ("wrong_value", "launch")]
-    assert summary([line("a", "wrong_value", metrics=metrics("wrong_value", *calls))])["call_accuracy"] == 0
+    calls = metrics("wrong_value", [{"status": status} for status in ("wrong_value", "launch")])
+    assert summary([line("a", "wrong_value", metrics=calls)])["call_accuracy"] == 0
 
 
 def test_stricter_figures_leave_flagged_kernels_out() -> None:
     timed = [{"gpu_ms": 1.0, "baseline_gpu_ms": 1.0}, {"gpu_ms": 1.0, "baseline_gpu_ms": 5.0}]
     found = summary(
         [
-            line("a", speedup=2.0, metrics=metrics("passed", *timed)),
+            line("a", speedup=2.0, metrics=metrics(workloads=timed)),
             line("b", speedup=8.0, flags=["no_own_kernel"]),
             line("c", speedup=50.0),
         ]
@@ -153,7 +154,7 @@ def test_mlsys_tasks_name_their_source(tmp_path: Path) -> None:
 def test_traces_name_the_definition_and_times_that_count(tmp_path: Path) -> None:
     definition(tmp_path / "tasks")
     timed = {"name": "1 N=4", "status": "passed", "gpu_ms": 1.0, "baseline_gpu_ms": 9.0}
-    timed |= {"score_ms": 2.0, "baseline_ms": 6.0}
+    timed |= {"score_ms": 2.0, "baseline_ms": 6.0, "weight": 1.0, "correctness": True}
     answer = {**PASSED, "metadata": {"status": "passed", "workloads": [timed]}}
     with JudgeServer(lambda *_: (200, answer, {})) as server:
         words = ["FIT", str(tmp_path / "tasks"), "--out", str(tmp_path / "out"), "--judge", server.url]
@@ -167,4 +168,4 @@ def test_traces_name_the_definition_and_times_that_count(tmp_path: Path) -> None
 
 def test_speedup_uses_times_that_count() -> None:
     timed = {"gpu_ms": 1.0, "baseline_gpu_ms": 9.0, "score_ms": 2.0, "baseline_ms": 6.0}
-    assert summary([line("a", speedup=3.0, metrics=metrics("passed", timed))])["speedup"] == 3.0
+    assert summary([line("a", speedup=3.0, metrics=metrics(workloads=[timed]))])["speedup"] == 3.0

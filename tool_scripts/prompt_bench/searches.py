@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import Environment, ReferenceFacts
+from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.judging.status import Status
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.streams import stream
@@ -138,9 +139,9 @@ def recorded_search(path: Path, steps: int) -> Search:
 
 def _verdict(step: RecordedStep) -> Verdict:
     if not step.correct:
-        return Verdict(status=Status.COMPILE, metadata={"feedback": step.error})
-    stats = {"mean": step.runtime_ms, "fast_p": step.speedup}
-    return Verdict(status=Status.PASSED, runtime_ms=step.runtime_ms, runtime_stats=stats)
+        return Verdict(status=Status.COMPILE, feedback=step.error)
+    timing = RuntimeStats(runtime_ms=step.runtime_ms, mean=step.runtime_ms, speedup=step.speedup)
+    return Verdict(status=Status.PASSED, timing=timing)
 
 
 def _review(shown: Sequence[ShownKernel]) -> str | None:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from pydantic import ConfigDict
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
+from adaexplore.core.judging.parts import Part
 from adaexplore.core.judging.status import Status
 from adaexplore.core.wire import Workload
 
 
 class WorkloadVerdict(Workload):
-    """An entry of ``metadata["workloads"]``.
+    """The result on one workload.
 
     ``flags`` are ids, ``why`` is the first line of the feedback on a failure; times are milliseconds and
     None if nothing was timed. ``speedup`` is ``baseline_ms / score_ms``; judges before these two had only
     times by the GPU's events, which do not always count.
     """
 
-    model_config = ConfigDict(extra="ignore")
+    model_config = ConfigDict(extra="allow")
 
     status: Status
     correctness: bool
@@ -53,30 +51,11 @@ class WorkloadVerdict(Workload):
 HIDDEN = "a hidden workload"
 
 
-class WorstWorkload(NamedTuple):
-    """``metadata["worst_workload"]``: a workload that failed or is slower than the reference; safe to show.
+class WorstWorkload(Part):
+    """A workload that failed or is slower than the reference; safe to show.
 
     ``name`` is :data:`HIDDEN` for a hidden one.
     """
 
     name: str
     why: str
-
-
-_LISTED = TypeAdapter(tuple[WorkloadVerdict, ...])
-
-
-def read_workloads(metadata: Mapping[str, Any]) -> tuple[WorkloadVerdict, ...]:
-    """Return the workloads in a verdict's metadata; empty if it lists none or is invalid."""
-    try:
-        return _LISTED.validate_python(metadata.get("workloads", ()))
-    except ValidationError:
-        return ()
-
-
-def read_worst(metadata: Mapping[str, Any]) -> WorstWorkload | None:
-    """Return the worst workload in a verdict's metadata."""
-    found = metadata.get("worst_workload")
-    if not isinstance(found, Mapping):
-        return None
-    return WorstWorkload(str(found.get("name", "")), str(found.get("why", "")))

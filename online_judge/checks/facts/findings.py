@@ -36,7 +36,7 @@ class Fact(BaseModel):
     @classmethod
     def from_json(cls, data: object) -> Self:
         """Read an evaluator's message strictly, because its process is not trusted; raises ValueError."""
-        return cls.model_validate_json(json.dumps(data), strict=True)
+        return cls.model_validate_json(json.dumps(data), strict=True, extra="forbid")
 
 
 def _cut(text: str) -> str:

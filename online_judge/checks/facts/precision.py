@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import get_args
 
+from adaexplore.core.judging.parts import Precision, PrecisionLimit
 from adaexplore.core.wire import Tier
 
 TIERS: tuple[Tier, ...] = get_args(Tier)
@@ -75,19 +76,19 @@ class Graded:
         """Return how much two calls on equal inputs may differ, if each is off by its tier's limit."""
         return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return errors and limits in standard deviations of the output, for verdicts."""
-        return {
-            "tier": self.tier,
-            "rms": self.error.rms,
-            "peak": self.error.peak,
-            "noise": self.error.noise,
-            "limits": {
-                tier: {"rms": each.rms, "peak": each.peak, "noise": min(each.noise, each.rms)}
+    def precision(self) -> Precision:
+        """Return errors and limits for verdicts."""
+        return Precision(
+            tier=self.tier,
+            rms=self.error.rms,
+            peak=self.error.peak,
+            noise=self.error.noise,
+            limits={
+                tier: PrecisionLimit(rms=each.rms, peak=each.peak, noise=min(each.noise, each.rms))
                 for tier, each in self.limits.items()
             },
-            "basis": "emulated" if self.emulated else "constants",
-        }
+            basis="emulated" if self.emulated else "constants",
+        )
 
 
 def least_precise(grades: Sequence[Graded]) -> Graded:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import torch
 
+from adaexplore.core.judging.parts import DeviceUse, HostClock
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.checks.check import Observation
 from online_judge.checks.timing.baseline import BaselineMoved, BaselineUnconfirmed
@@ -21,7 +22,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Clocks
 from online_judge.evaluator.timing.interleaved import Outcome, Side
-from online_judge.protocol.measurement import CleanMs, DeviceUse, HostClock, Timing
+from online_judge.protocol.measurement import CleanMs, Timing
 
 DRIFT = 0.03
 DISTRUST = 0.15
@@ -88,7 +89,12 @@ def measured(
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
         stopped_early=outcome.stopped_early,
-        use=DeviceUse(hold.held_s, hold.waited_s, outcome.gpu_s, dict(outcome.spent_s)),
+        use=DeviceUse(
+            held_s=hold.held_s,
+            waited_s=hold.waited_s,
+            gpu_s=outcome.gpu_s,
+            spent_s=dict(outcome.spent_s),
+        ),
         host=HostClock(
             wall_open_ms=statistics.median(seen.open_ms for seen in candidate.seen),
             baseline_open_ms=statistics.median(seen.open_ms for seen in reference.seen),
