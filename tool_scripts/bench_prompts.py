@@ -24,11 +24,11 @@ from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.errors import UsageError
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.llm.build import build_client
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 from adaexplore.prompts.steps import Layout
 from adaexplore.run.step import write_draft
+from adaexplore.run.vendors import build_client
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.knobs import Selection
 from adaexplore.settings.config import RunConfig

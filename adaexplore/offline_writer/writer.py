@@ -23,6 +23,7 @@ from adaexplore.llm.protocol import (
     StepData,
     TaskData,
 )
+from adaexplore.llm.vendors.vendor import Vendor
 from adaexplore.offline_writer.choices import (
     NUMBERS,
     STRUCTURE,
@@ -216,3 +217,13 @@ def _foreign_edit(source: str, rng: random.Random) -> str:
     value = rng.choice([number for number in _FOREIGN_NUMBERS[name] if number != int(match[3])])
     changed = f"{source[: match.start()]}{match[1]}{match[2]}{value}{source[match.end() :]}"
     return edits_between(source, changed) or NO_CHANGE
+
+
+VENDOR = Vendor(
+    names=("offline",),
+    about="a writer without model and network",
+    needs="nothing",
+    open=lambda opening: OfflineWriter(opening.config.seed),
+    cost="nothing",
+    writes_backward=False,
+)

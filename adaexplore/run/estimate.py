@@ -30,8 +30,6 @@ REVIEW_TOKENS = 400
 CORRECT_SHARE = 0.7
 REQUEST_S = 60.0
 """Assumed seconds per request, for the estimated duration of a run."""
-FREE = ("offline", "replay")
-"""Server types that cost nothing."""
 
 
 @dataclass(frozen=True)

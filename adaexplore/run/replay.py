@@ -18,7 +18,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import Finish, Purpose
-from adaexplore.llm.vendors.replay_client import RecordedReply
+from adaexplore.llm.vendors.vendor import RecordedReply
 from adaexplore.records.run_records import RunRecords
 
 T = TypeVar("T")

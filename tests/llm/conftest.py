@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from adaexplore.llm import build
 from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
 from adaexplore.llm.retry import RetryPolicy
+from adaexplore.run import vendors
 from adaexplore.settings.config import RunConfig
 from tests.model_server import ModelServer
 
@@ -25,10 +25,10 @@ Connect = Callable[..., ModelClient]
 
 
 def build_client(server_type: str, model: str, **options: Any) -> ModelClient:
-    """Build the client of a configuration that is not checked; other options are those of ``llm.build``."""
+    """Build the client of a configuration that is not checked; other options are those of ``run.vendors``."""
     keys = {name: options.pop(name) for name in RunConfig.model_fields if name in options}
     config = {"server_type": server_type, "model_name": model, "temperature": None, **keys}
-    return build.build_client(RunConfig.model_construct(**config), **options)
+    return vendors.build_client(RunConfig.model_construct(**config), **options)
 
 
 @pytest.fixture(params=["openai", "azure", "anthropic"])
