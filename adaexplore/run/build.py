@@ -18,7 +18,7 @@ from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.budget import Budget, BudgetedClient
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of, usd
-from adaexplore.llm.vendors.vendor import RecordedReply
+from adaexplore.llm.vendors.vendor import Opening, RecordedReply
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.run.vendors import build_client, vendor_of
 from adaexplore.search.knobs import SearchKnobs
@@ -111,8 +111,7 @@ def open_model(
     Raises:
         ModelError: a key or a package is missing.
     """
-    client = build_client(config, mailbox=mailbox, run=run, replies=replies, stop=stop)
-    return MeteredClient(client, notes)
+    return MeteredClient(build_client(Opening(config, mailbox, run, replies, stop=stop)), notes)
 
 
 def open_model_within_budget(config: RunConfig, stop: threading.Event) -> BudgetedClient:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import os
 import pkgutil
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 from adaexplore.core.errors import ConfigError
@@ -16,7 +13,7 @@ from adaexplore.llm import vendors
 from adaexplore.llm.limits import limited
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
-from adaexplore.llm.vendors.vendor import Opening, RecordedReply, Vendor
+from adaexplore.llm.vendors.vendor import Opening, Vendor
 from adaexplore.settings.config import RunConfig, ServerType
 
 
@@ -76,37 +73,16 @@ def _problems(config: RunConfig) -> Iterator[str]:
         yield f"memory_update: server_type '{name}' has no replies for rules, set it to false"
 
 
-def build_client(
-    config: RunConfig,
-    *,
-    mailbox: Path | None = None,
-    run: str = "",
-    replies: Mapping[str, RecordedReply] | None = None,
-    timeout_s: float = 600.0,
-    stop: threading.Event | None = None,
-    retry_policy: RetryPolicy | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> ModelClient:
-    """Build the client that ``config`` names, with its retries and rate limits.
+def build_client(opening: Opening, retry_policy: RetryPolicy | None = None) -> ModelClient:
+    """Build the client that the configuration names, with its retries and rate limits.
 
-    Args:
-        config: see :class:`~adaexplore.llm.vendors.vendor.Opening`, as for the others.
-        mailbox: the run's own folder for ``mailbox``.
-        run: the id of the run.
-        replies: recorded replies, for ``replay``.
-        timeout_s: seconds that one attempt may take.
-        stop: set from outside to end waits.
-        retry_policy: limits of the retries; each client has its own when None.
-        environment: where keys are read; the process's environment when None.
+    Each client has its own limits of the retries when ``retry_policy`` is None.
 
     Raises:
         ConfigError: a setting that ``server_type`` needs is missing.
         ModelRequestError: no key, or an SDK is not installed.
     """
-    stop = stop or threading.Event()
-    environment = os.environ if environment is None else environment
+    config, stop = opening.config, opening.stop
     vendor = vendor_of(config.server_type)
-    client = vendor.open(Opening(config, mailbox, run, replies, timeout_s, stop, environment))
-    policy = retry_policy or vendor.retries
-    # Each attempt counts against the limits.
-    return RetryingClient(limited(client, config, stop), Retry(policy, stop=stop))
+    client = limited(vendor.open(opening), config, stop)  # each attempt counts against the limits
+    return RetryingClient(client, Retry(retry_policy or vendor.retries, stop=stop))

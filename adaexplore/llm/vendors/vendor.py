@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -46,12 +47,12 @@ class Opening:
     """
 
     config: RunConfig
-    mailbox: Path | None
-    run: str
-    replies: Mapping[str, RecordedReply] | None
-    timeout_s: float
-    stop: threading.Event
-    environment: Mapping[str, str]
+    mailbox: Path | None = None
+    run: str = ""
+    replies: Mapping[str, RecordedReply] | None = None
+    timeout_s: float = 600.0
+    stop: threading.Event = field(default_factory=threading.Event)
+    environment: Mapping[str, str] = field(default_factory=lambda: os.environ)
 
 
 @dataclass(frozen=True)
