@@ -10,6 +10,7 @@ from itertools import product
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.streams import stream
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
@@ -18,7 +19,6 @@ from adaexplore.llm.protocol import (
     MergeData,
     ModelReply,
     ModelRequest,
-    Purpose,
     RuleData,
     StepData,
     TaskData,
@@ -85,11 +85,11 @@ class OfflineWriter:
         # a repair is another answer to the conversation's first request
         purpose = request.earlier[0].purpose if request.earlier else request.purpose
         try:
-            if purpose is Purpose.LARGE:
-                return f"```python\n{self._large(request.data, rng)}```"
             if purpose is Purpose.REVIEW and request.data.kernels:
                 return review(request.data.kernels[-1], rng)
-            return self._small(request.data, rng)
+            if request.data.edits:
+                return self._small(request.data, rng)
+            return f"```python\n{self._large(request.data, rng)}```"
         except SyntaxError as error:
             raise ModelRequestError(
                 f"the reference module is not Python: {error.msg}, line {error.lineno}"

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import ModelClient, ModelRequest
 from adaexplore.llm.retry import RetryPolicy
 from adaexplore.llm.vendors.vendor import Opening
 from adaexplore.run import vendors

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.llm.protocol import Purpose
+from adaexplore.core.plan import Purpose
 from adaexplore.llm.vendors.vendor import RecordedReply
 from tests.llm.conftest import ask, build_client
 

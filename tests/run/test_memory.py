@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.draft import Draft, DraftOutcome
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan, Purpose, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelRequest
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelClient, Purpose
+from adaexplore.llm.protocol import Finish, ModelClient
 from adaexplore.llm.retry import RetryPolicy
 from adaexplore.settings.config import RunConfig, ServerType
 
