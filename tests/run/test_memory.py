@@ -89,7 +89,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     """Run one task in which all steps fail independently; return the counts in the memory."""
     make_memory(tmp_path / "m.txt")
     monkeypatch.setattr("adaexplore.judge_client.access.DummyJudge", Failing)
-    monkeypatch.setattr("adaexplore.run.build.OfflineWriter", lambda _: StubModel(answer))
+    monkeypatch.setattr("adaexplore.offline_writer.writer.OfflineWriter", lambda _: StubModel(answer))
 
     def answer(request: ModelRequest) -> str | None:
         return RULE if request.purpose is Purpose.RULE else None
