@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from adaexplore.core.plan import Purpose
 from adaexplore.core.replies.answers import answer_in
-from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose, RuleData
+from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, RuleData
 from adaexplore.prompts.render import render
 from skill_memory.failures.signature import Signature
 from skill_memory.rule import Evidence

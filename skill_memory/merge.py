@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from adaexplore.core.plan import Purpose
 from adaexplore.core.replies.answers import answer_in
-from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest
 from adaexplore.prompts.render import render
 
 SAME_RULE = 0.85

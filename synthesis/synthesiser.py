@@ -14,13 +14,14 @@ from pathlib import Path
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import regular_bytes
+from adaexplore.core.plan import Purpose
 from adaexplore.core.replies.answers import answer_in
 from adaexplore.core.replies.programs import program_in
 from adaexplore.core.streams import stream
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import DtypeName
 from adaexplore.judge_client.protocol import Judge
-from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelClient, ModelRequest
 from synthesis.catalogue import Catalogue
 from synthesis.journal import Journal, Reply
 from synthesis.manifest import Entry, Manifest

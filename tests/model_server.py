@@ -2,7 +2,7 @@
 
     with ModelServer() as server:
         server.script(Fail(429, headers={"Retry-After": "0"}), Answer("hello"))
-        client = build_client(RunConfig(base_url=server.openai_url), environment={})
+        client = build_client(Opening(RunConfig(base_url=server.openai_url), environment={}))
 
 Scripted behaviours are used up in order, one a request; after them ``server.reply`` answers.
 """

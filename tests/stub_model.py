@@ -6,8 +6,9 @@ import re
 import threading
 from collections.abc import Callable
 
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 
 
 class StubModel:

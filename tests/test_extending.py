@@ -21,7 +21,7 @@ from .online_judge.sources import HONEST, PASSING, REFERENCE, with_forward
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## Add an? (.+?)\n(.+?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-AGENT = ("search policy", "model client", "task source")
+AGENT = ("search policy", "step action", "vendor", "task source")
 JUDGE = ("check", "status", "baseline kind")
 
 
@@ -51,31 +51,38 @@ def apply(change: str, file: Path) -> None:
 
 
 def test_every_section_is_tested() -> None:
-    assert tuple(SECTIONS) == AGENT[:3] + JUDGE
+    assert tuple(SECTIONS) == AGENT + JUDGE
 
 
 @pytest.fixture(scope="module")
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Apply the three examples of the agent side together, beside two problems."""
-    folder = copy_with(tmp_path_factory.mktemp("extended") / "copy", *AGENT)
+    """Apply the examples of the agent side together, beside two problems."""
+    return with_problems(copy_with(tmp_path_factory.mktemp("extended") / "copy", *AGENT))
+
+
+def with_problems(folder: Path) -> Path:
     (folder / "problems").mkdir()
     for name in ("a", "b"):
         (folder / "problems" / f"{name}.py").write_text(REFERENCE)
     return folder
 
 
-def run(folder: Path, *settings: str) -> list[dict[str, object]]:
-    """Search with random verdicts; return the logs of the steps."""
-    words = ["dummy=true", "total_steps=6", "test_source=FLAT", f"save_path=out/{settings[0]}", *settings]
-    chosen = [word for setting in words for word in ("--set", setting)]
-    done = subprocess.run(
-        [sys.executable, "-m", "adaexplore", "run", *chosen],
+def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "adaexplore", *words],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=100,
     )
+
+
+def run(folder: Path, *settings: str) -> list[dict[str, object]]:
+    """Search with random verdicts; return the logs of the steps."""
+    words = ["dummy=true", "total_steps=6", "test_source=FLAT", f"save_path=out/{settings[0]}", *settings]
+    chosen = [word for setting in words for word in ("--set", setting)]
+    done = command(folder, "run", *chosen)
     assert done.returncode in (0, 1), done.stderr  # 1: no verdict was right by chance
     logs = [json.loads(log.read_text()) for log in (folder / "out" / settings[0]).glob("*/*_log.json")]
     return [log for log in logs if log["node_id"]]
@@ -89,6 +96,26 @@ def test_policy_and_source_of_the_examples_work(agent: Path) -> None:
     assert edits
     assert all(log["context_node_ids"] == [log["parent_node_id"]] for log in edits)
     assert (agent / "out/selection=greedy/1_2/reference_src.py").read_text() == REFERENCE
+
+
+@pytest.mark.slow
+def test_step_of_the_example_is_known_everywhere(tmp_path: Path) -> None:
+    copy = with_problems(copy_with(tmp_path / "copy", "search policy", "step action", "task source"))
+    policy = copy / "adaexplore/search/greedy.py"
+    policy.write_text(policy.read_text().replace("StepKind.SMALL", "StepKind.COMBINE"))
+    settings = ("selection=greedy", "server_type=offline", "problem_id=2", "seed=1", "preset=default")
+    logs = run(copy, *settings, "general_memory_path=null")
+    combined = [log for log in logs if log["created_by"] == "combine_step"]
+    assert combined
+    folder = copy / "out" / settings[0]
+    prompt = (folder / "1_2" / f"step_{combined[0]['node_id']}_prompt.txt").read_text()
+    assert "## Now: a kernel\nCombine what is fastest in each of the 1 kernels above." in prompt
+    statistics = json.loads((folder / "1_2/tree_stats.json").read_text())
+    assert statistics["combine_step_nodes"] == len(combined)
+    shown = command(copy, "show", str(folder), "1_2")
+    assert shown.stdout.count(" combine ") == len(combined), shown.stderr
+    replayed = command(copy, "replay", str(folder), "--out", str(copy / "again"))
+    assert replayed.returncode in (0, 1), replayed.stderr
 
 
 @pytest.mark.slow

@@ -24,11 +24,12 @@ from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.errors import UsageError
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.llm.build import build_client
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
+from adaexplore.llm.vendors.vendor import Opening
 from adaexplore.prompts.steps import Layout
 from adaexplore.run.step import write_draft
+from adaexplore.run.vendors import build_client
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.knobs import Selection
 from adaexplore.settings.config import RunConfig
@@ -179,7 +180,7 @@ def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: 
     with ModelServer(causes.lifetime_s) as server:
         url = server.openai_url if dialect == "openai" else server.url
         config = RunConfig(server_type=dialect, model_name=MODELS[dialect], base_url=url, temperature=None)
-        meter = MeteredClient(build_client(config, environment={}))
+        meter = MeteredClient(build_client(Opening(config, environment={})))
         timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes)
         server.caching, server.clock = True, lambda: timed.now_s
         facts, options = made.facts_of(layout), AgentOptions(layout=layout)

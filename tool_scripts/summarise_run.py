@@ -21,6 +21,7 @@ from adaexplore.records.run_records import RunRecords
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.report.statistics import run_results, run_statistics
 from adaexplore.report.task_result import TaskResult
+from adaexplore.run.vendors import vendor_of
 from adaexplore.settings.load import load_config
 from tool_scripts.script import script
 
@@ -70,7 +71,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     """Return the keys of ``CONFIG_KEYS``; the model's name only if a model was asked."""
     config = load_config(folder / layout.CONFIG).model_dump(mode="json")
     shown = {key: config[key] for key in CONFIG_KEYS}
-    if shown["server_type"] in ("offline", "replay", "command", "mailbox"):
+    if vendor_of(shown["server_type"]).cost != "listed":
         del shown["model_name"]
     return shown
 

@@ -17,7 +17,7 @@ from adaexplore.core.draft import (
     request_name,
 )
 from adaexplore.core.environment import ReferenceFacts
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan, Purpose
 from adaexplore.core.task import Task
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
@@ -26,10 +26,10 @@ from adaexplore.llm.protocol import (
     ModelClient,
     ModelReply,
     ModelRequest,
-    Purpose,
     StepData,
     Turn,
 )
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.steps import (
@@ -106,7 +106,7 @@ class Conversation:
         """Send the request of the plan, and read the reply.
 
         Args:
-            recent: the shown kernels, in the plan's order; a small step edits the last one.
+            recent: the shown kernels, in the plan's order; a step that edits changes the last one.
             elite: kernels that are shown before them.
 
         Raises:
@@ -119,13 +119,14 @@ class Conversation:
             agent.rules,
             plan.direction,
             tunes=agent.facts.tunes and options.layout == "shared",
+            edits=plan.kind.edits,
         )
         prompts = options.prompts(agent.task, agent.facts, agent.rules, agent.reference)
-        if plan.kind is StepKind.LARGE:
-            return self._read(self._ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction)))
-        self._parent = recent[-1].source
-        guidance = self._guidance(prompts, recent)
-        return self._read(self._ask(Purpose.SMALL, prompts.small(recent, guidance, plan.direction)))
+        action = all_actions()[plan.kind]
+        self._parent = recent[-1].source if plan.kind.edits else None
+        guidance = self._guidance(prompts, recent) if action.reviewed else ""
+        prompt = prompts.step(action, recent, elite, guidance, plan.direction)
+        return self._read(self._ask(action.purpose, prompt))
 
     def may_repair(self, attempts: Sequence[Attempt]) -> bool:
         """Return whether to send the last reply back; not if that makes a prompt too long."""

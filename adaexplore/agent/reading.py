@@ -36,7 +36,7 @@ class Reading(Protocol):
 
         Args:
             answer: the answer.
-            parent: the kernel that a small step edits; None in a large step.
+            parent: the kernel that the step edits; None if it writes a whole file.
             written: the last whole file of this step, which edits in a repair change; "" without one.
         """
 

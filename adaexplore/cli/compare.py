@@ -15,6 +15,7 @@ from adaexplore.cli.output import columns
 from adaexplore.cli.run import carry_out
 from adaexplore.core.errors import UsageError
 from adaexplore.report.comparison import compare, comparison_table
+from adaexplore.run.vendors import check_vendor
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import load_tasks
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
         for path in args.config:
             folder = runs[path.stem][seed]
             chosen = {"seed": seed, "save_path": str(folder), **tasks_given}
-            config = load_config(path, overrides(args), chosen)
+            config = check_vendor(load_config(path, overrides(args), chosen))
             planned.append((config, load_tasks(config, read_environment(os.environ))))
     if len({tuple(task.key for task in tasks) for _, tasks in planned}) > 1:
         raise UsageError("the configurations name different tasks; give one list with --tasks")

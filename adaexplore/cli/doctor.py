@@ -16,8 +16,9 @@ from adaexplore.core.wire import EvaluationRequest, WorkerStatus
 from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.http import HttpJudge
 from adaexplore.records.provenance import installed_version
+from adaexplore.run.vendors import all_vendors
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.environment import AZURE_ENDPOINT, KEY_VARIABLES, Environment, read_environment
+from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.problem_folders import KB_ROOT
 
@@ -37,7 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; always return 0."""
     environment = read_environment(os.environ)
-    keys, gpus = environment.present, _gpus()
+    gpus = _gpus()
+    needed = {name for vendor in all_vendors() for name in vendor.variables}
+    present = {name for name in needed if os.environ.get(name, "").strip()}
+    keys = [vendor.variables[0] for vendor in all_vendors() if vendor.variables]
     judge_ready = all(importlib.util.find_spec(name) for name in _JUDGE_PACKAGES)
     lines = [
         f"adaexplore {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}",
@@ -45,18 +49,18 @@ def run(args: argparse.Namespace) -> int:
         "judge packages: " + _versions(_JUDGE_PACKAGES),
         "GPUs: " + ("; ".join(gpus) if gpus else "none found by nvidia-smi"),
         f"nvcc: {shutil.which('nvcc') or 'none (only candidates with CUDA extensions need it)'}",
-        "keys: " + ", ".join(f"{name} {'set' if name in keys else 'not set'}" for name in KEY_VARIABLES),
+        "keys: " + ", ".join(f"{name} {'set' if name in present else 'not set'}" for name in keys),
         f"KernelBench: {_kernelbench(environment)}",
         *_judge(args.judge, environment.judge_token),
         "",
         "what would run:",
-        *_would_run(bool(gpus), judge_ready, environment),
+        *_would_run(bool(gpus), judge_ready, present),
     ]
     show("\n".join(lines))
     return 0
 
 
-def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[str]:
+def _would_run(gpu: bool, judge_ready: bool, present: set[str]) -> list[str]:
     lines = []
     if not judge_ready:
         lines.append("- no judge of its own: pip install 'adaexplore[judge]', or set use_remote_eval: true")
@@ -66,14 +70,13 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
         lines.append(
             "- judge_device auto takes the CPU: kernels are compiled, interpreted and checked, not timed"
         )
-    lines.append("- server_type offline, command, mailbox and replay need no key")
-    if "OPENAI_API_KEY" in environment.present:
-        lines.append(f"- server_type openai with model_name {RunConfig().model_name}")
-    if "AZURE_API_KEY" in environment.present:
-        missing = "" if AZURE_ENDPOINT in environment.present else f", once {AZURE_ENDPOINT} is set"
-        lines.append(f"- server_type azure{missing}")
-    if "ANTHROPIC_API_KEY" in environment.present:
-        lines.append("- server_type claude")
+    free = [vendor.names[0] for vendor in all_vendors() if not vendor.variables]
+    lines.append(f"- server_type {', '.join(free[:-1])} and {free[-1]} need no key")
+    for vendor in all_vendors():
+        if present.intersection(vendor.variables[:1]):
+            missing = [name for name in vendor.variables if name not in present]
+            once = f", once {' and '.join(missing)} is set" if missing else ""
+            lines.append(f"- server_type {vendor.names[0]}{once}")
     return lines
 
 

@@ -12,10 +12,11 @@ from adaexplore.llm.vendors.replay_client import ReplayClient
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.text import count_of
 from adaexplore.run.build import judge_facts
-from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
+from adaexplore.run.estimate import REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork, to_take
-from adaexplore.settings.config import UNPRICED, RunConfig
+from adaexplore.run.vendors import vendor_of
+from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.seeds import load_seeds
 
@@ -73,28 +74,29 @@ def _free(
 
 
 def _server(config: RunConfig) -> str:
-    if config.server_type in (*FREE, *UNPRICED):
-        return config.server_type
-    return f"{config.model_name} ({config.server_type})"
+    listed = vendor_of(config.server_type).cost == "listed"
+    return f"{config.model_name} ({config.server_type})" if listed else config.server_type
 
 
 def _cost(config: RunConfig, found: Estimate) -> str:
-    if config.server_type in FREE:
-        return "nothing"
-    if config.server_type in UNPRICED:
-        return "unknown, and so are its tokens; only max_wall_s can limit this run"
-    prices = found.usd(config.model_name, config.service_tier)
-    if prices is None:
-        return "unknown, no list price is known; max_total_tokens can limit this run"
-    least, most = prices
-    return (
-        f"${least:,.2f} without reasoning, at most ${most:,.2f} "
-        f"(list prices of {model_table().as_of}, no prompt cached, repairs left out)"
-    )
+    match vendor_of(config.server_type).cost:
+        case "nothing":
+            return "nothing"
+        case "unknown":
+            return "unknown, and so are its tokens; only max_wall_s can limit this run"
+        case "listed":
+            prices = found.usd(config.model_name, config.service_tier)
+            if prices is None:
+                return "unknown, no list price is known; max_total_tokens can limit this run"
+            least, most = prices
+            return (
+                f"${least:,.2f} without reasoning, at most ${most:,.2f} "
+                f"(list prices of {model_table().as_of}, no prompt cached, repairs left out)"
+            )
 
 
 def _time(config: RunConfig, tasks: int, found: Estimate) -> str:
-    if config.server_type in FREE:
+    if vendor_of(config.server_type).cost == "nothing":
         return "the judge's time"
     at_a_time = min(config.num_processes, tasks) * config.parallel_steps
     if config.max_concurrent_requests is not None:

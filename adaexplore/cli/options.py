@@ -131,8 +131,10 @@ def configuration(args: argparse.Namespace, path: Path | None, *settings: str) -
         ConfigError: a line for every problem found.
         UsageError: as :func:`overrides`.
     """
+    from adaexplore.run.vendors import check_vendor  # commands without a configuration start faster
+
     preset = [f"preset={WITHOUT_FILE}"] if path is None else []
-    return load_config(path, [*preset, *settings, *overrides(args)])
+    return check_vendor(load_config(path, [*preset, *settings, *overrides(args)]))
 
 
 def _place(name: str) -> str:

@@ -36,6 +36,7 @@ from adaexplore.report.closing import closing_report
 from adaexplore.run.batch import Progress
 from adaexplore.run.origin import Fork
 from adaexplore.run.session import Session, open_session
+from adaexplore.run.vendors import vendor_of
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.paths import run_directory
@@ -79,8 +80,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
     config = configuration(args, args.config, *_chosen(args)) if fork is None else _forked(fork, args)
-    if config.direction != "forward" and config.server_type == "offline":
-        raise ConfigError("direction: the offline writer writes no backward passes; use another server_type")
+    if config.direction != "forward" and not vendor_of(config.server_type).writes_backward:
+        raise ConfigError(
+            f"direction: server_type '{config.server_type}' writes no backward passes; use another one"
+        )
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
     if fork is None or args.config is not None or args.task or _overridden(args, _TASK, *_CHOOSING):

@@ -1,4 +1,4 @@
-"""Plans of a search policy."""
+"""Plans of a search policy, kinds of steps, and purposes of requests to a model."""
 
 from __future__ import annotations
 
@@ -13,6 +13,31 @@ class StepKind(StrEnum):
     LARGE = "large_step"
     SMALL = "small_step"
 
+    @property
+    def edits(self) -> bool:
+        """Whether the step edits the last kernel that it shows; else it writes a whole file."""
+        match self:
+            case StepKind.SMALL:
+                return True
+            case StepKind.LARGE | StepKind.DUMMY_ROOT:
+                return False
+
+    @property
+    def label(self) -> str:
+        return self.value.removesuffix("_step")
+
+
+class Purpose(StrEnum):
+    """The purpose of a request, so that no client has to guess it from the text."""
+
+    LARGE = "large"
+    REVIEW = "review"
+    SMALL = "small"
+    REPAIR = "repair"
+    RULE = "rule"
+    MERGE = "merge"
+    TASK = "task"
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -20,9 +45,9 @@ class Plan:
 
     Attributes:
         step: step number from 1, also the id of its node.
-        kind: ``LARGE`` (a new kernel from a pool) or ``SMALL`` (edits of the last context node).
+        kind: what the model is asked for (``prompts/actions``).
         parent_id: the parent of the new node.
-        context_ids: nodes shown to the model, in this order; a small step's chain is oldest first, and it
+        context_ids: nodes shown to the model, in this order; a step that edits has a chain, oldest first, and
             edits the last one.
         elite_ids: nodes shown in a separate block before the context (IRB, IRLE).
         direction: what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model.

@@ -39,7 +39,7 @@ class StepResult:
     @property
     def edit_failed(self) -> bool:
         """Whether edits made no new kernel."""
-        is_edit = self.kind is StepKind.SMALL or self.outcome in AS_BEFORE
+        is_edit = self.kind.edits or self.outcome in AS_BEFORE
         return is_edit and self.verdict is None and self.outcome in NO_KERNEL
 
     @property

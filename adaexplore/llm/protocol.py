@@ -8,20 +8,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from adaexplore.core.draft import ShownKernel
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
 from adaexplore.tasks.operators import Operator
-
-
-class Purpose(StrEnum):
-    """The purpose of a request, so that no client has to guess it from the text."""
-
-    LARGE = "large"
-    REVIEW = "review"
-    SMALL = "small"
-    REPAIR = "repair"
-    RULE = "rule"
-    MERGE = "merge"
-    TASK = "task"
 
 
 class Finish(StrEnum):
@@ -39,6 +28,7 @@ class StepData:
     Attributes:
         reference: the module to replace.
         kernels: the shown ones in the prompt's order; edits change the last one.
+        edits: whether edits are asked for, rather than a whole file.
         direction: its name; "" for none.
         tunes: whether the judge sweeps the numbers that a kernel declares.
     """
@@ -48,6 +38,7 @@ class StepData:
     rules: tuple[str, ...] = ()
     direction: str = ""
     tunes: bool = False
+    edits: bool = False
 
 
 @dataclass(frozen=True)

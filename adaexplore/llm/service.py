@@ -69,13 +69,14 @@ class ServiceClient:
 
     Args:
         model_name: the requested model; its price holds if the service names an unknown one.
-        sampling: optional request fields, adapted to the model as it rejects them.
+        parameters: optional request fields, adapted to the model as it rejects them; None is not sent.
     """
 
-    def __init__(self, service: Service, model_name: str, sampling: SamplingParameters) -> None:
+    def __init__(self, service: Service, model_name: str, parameters: Mapping[str, object]) -> None:
         self._service = service
         self._model_name = model_name
-        self._sampling = sampling
+        given = {name: value for name, value in parameters.items() if value is not None}
+        self._sampling = SamplingParameters(model_name, given)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request.

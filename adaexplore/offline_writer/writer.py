@@ -10,6 +10,7 @@ from itertools import product
 
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.streams import stream
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
@@ -18,11 +19,11 @@ from adaexplore.llm.protocol import (
     MergeData,
     ModelReply,
     ModelRequest,
-    Purpose,
     RuleData,
     StepData,
     TaskData,
 )
+from adaexplore.llm.vendors.vendor import Vendor
 from adaexplore.offline_writer.choices import (
     NUMBERS,
     STRUCTURE,
@@ -84,11 +85,11 @@ class OfflineWriter:
         # a repair is another answer to the conversation's first request
         purpose = request.earlier[0].purpose if request.earlier else request.purpose
         try:
-            if purpose is Purpose.LARGE:
-                return f"```python\n{self._large(request.data, rng)}```"
             if purpose is Purpose.REVIEW and request.data.kernels:
                 return review(request.data.kernels[-1], rng)
-            return self._small(request.data, rng)
+            if request.data.edits:
+                return self._small(request.data, rng)
+            return f"```python\n{self._large(request.data, rng)}```"
         except SyntaxError as error:
             raise ModelRequestError(
                 f"the reference module is not Python: {error.msg}, line {error.lineno}"
@@ -216,3 +217,13 @@ def _foreign_edit(source: str, rng: random.Random) -> str:
     value = rng.choice([number for number in _FOREIGN_NUMBERS[name] if number != int(match[3])])
     changed = f"{source[: match.start()]}{match[1]}{match[2]}{value}{source[match.end() :]}"
     return edits_between(source, changed) or NO_CHANGE
+
+
+VENDOR = Vendor(
+    names=("offline",),
+    about="a writer without model and network",
+    needs="nothing",
+    open=lambda opening: OfflineWriter(opening.config.seed),
+    cost="nothing",
+    writes_backward=False,
+)

@@ -18,7 +18,7 @@ from adaexplore.prompts.render import render
 from adaexplore.prompts.view import View
 
 
-def large_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
+def large_prompt(task: Task, facts: JudgeFacts, view: View, _: str) -> Prompt:
     """Ask for a new kernel that differs in structure from those shown, the elite printed first."""
     pool = ""
     if view.elite:

@@ -30,34 +30,10 @@ MOST_CHANGED = 1 / 3
 """Maximum length of a diff between two kernels, as a share of the whole file."""
 
 
-def large_prompt(
-    task: Task, facts: JudgeFacts, reference: ReferenceFacts | None, view: View, direction: str = ""
+def step_prompt(
+    task: Task, facts: JudgeFacts, reference: ReferenceFacts | None, view: View, now: str
 ) -> Prompt:
-    """Ask for a new kernel that differs in structure from those shown."""
-    best = max(range(len(view.kernels)), key=lambda index: _speedup(view.kernels[index]), default=None)
-    aim = render("aim_first" if best is None else "aim_other")
-    now = render("now_large", aim=aim) + direction
-    return _prompt(task, facts, reference, view, _kernels(view, facts, best), now)
-
-
-def small_prompt(
-    task: Task, facts: JudgeFacts, reference: ReferenceFacts | None, view: View, guidance: str
-) -> Prompt:
-    """Ask for edits of the last kernel that follow ``guidance``."""
-    last = len(view.kernels) - 1
-    before = "; those before it led to it" if last else ""
-    now = render("now_small", index=last, before=before, guidance=guidance)
-    return _prompt(task, facts, reference, view, _kernels(view, facts, last), now)
-
-
-def _prompt(
-    task: Task,
-    facts: JudgeFacts,
-    reference: ReferenceFacts | None,
-    view: View,
-    kernels: tuple[str, ...],
-    now: str,
-) -> Prompt:
+    """Ask for a kernel, or for edits of the last one, as ``now`` says."""
     tunables = ""
     if facts.tunes:
         tunables = render("tunables", names=MAX_NAMES, choices=MAX_CHOICES) + "\n\n"
@@ -69,19 +45,26 @@ def _prompt(
         measured=measured_block(facts),
     )
     module = render("module", fence=fence_for(task.reference), reference=task.reference.strip("\n"))
-    return Prompt(now, f"{fixed}\n\n", f"{module}\n\n{reference_block(facts, task, reference)}", kernels)
+    known = reference_block(facts, task, reference)
+    return Prompt(now, f"{fixed}\n\n", f"{module}\n\n{known}", _kernels(view, facts))
 
 
-def _kernels(view: View, facts: JudgeFacts, profiled: int | None) -> tuple[str, ...]:
-    """Return the shown kernels, then the profile of one of them; the text before it does not change."""
+def _kernels(view: View, facts: JudgeFacts) -> tuple[str, ...]:
+    """Return the shown kernels, then the profile of the edited or the fastest one.
+
+    The text before the profile does not change.
+    """
     shown = enumerate(zip(view.kernels, _codes(view), strict=True))
     blocks = [f"{kernel_block(index, kernel, facts, code)}\n\n" for index, (kernel, code) in shown]
-    if blocks:
-        blocks[0] = f"## Kernels so far\n{blocks[0]}"
-    profile = None if profiled is None else view.kernels[profiled].profile
-    if profiled is not None and profile is not None and view.profiled:
+    if not blocks:
+        return ()
+    blocks[0] = f"## Kernels so far\n{blocks[0]}"
+    last = len(view.kernels) - 1
+    based = last if view.edits_last else max(range(last + 1), key=lambda index: _speedup(view.kernels[index]))
+    profile = view.kernels[based].profile
+    if profile is not None and view.profiled:
         told = facts.measured(profile_text(profile))
-        blocks.append(render("profile", index=profiled, profile=told) + "\n\n")
+        blocks.append(render("profile", index=based, profile=told) + "\n\n")
     return tuple(blocks)
 
 

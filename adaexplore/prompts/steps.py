@@ -12,6 +12,7 @@ from adaexplore.core.task import Task
 from adaexplore.core.text.figures import without_figures
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.prompts import paper, shared
+from adaexplore.prompts.actions.action import StepAction
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.directions import direction_text
 from adaexplore.prompts.prompt import Prompt
@@ -42,37 +43,34 @@ class StepPrompts:
     max_tokens: int = 0
     reference: ReferenceFacts | None = None
 
-    def large(
-        self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel] = (), direction: str = ""
+    def step(
+        self,
+        action: StepAction,
+        recent: Sequence[ShownKernel],
+        elite: Sequence[ShownKernel] = (),
+        guidance: str = "",
+        direction: str = "",
     ) -> Prompt:
-        """Ask for a new kernel that differs in structure from those shown; ``direction`` names a way."""
-        view = View(self.rules, tuple(elite), tuple(recent), self.example)
+        """Ask for what ``action`` says, with ``guidance`` or the default one; ``direction`` names a way."""
+        view = self._view(recent, elite, edits_last=action.kind.edits)
+        said = guidance.strip() or render("guidance_default")
         if self.layout == "paper":
-            return self._fitted(view, lambda view, facts: paper.large_prompt(self.task, facts, view))
-        told = direction_text(direction)
+            return self._fitted(view, lambda view, facts: action.paper(self.task, facts, view, said))
+        way = direction_text(direction)
         return self._fitted(
-            view, lambda view, facts: shared.large_prompt(self.task, facts, self.reference, view, told)
+            view,
+            lambda view, facts: shared.step_prompt(
+                self.task, facts, self.reference, view, action.request(view, said) + way
+            ),
         )
 
     def review(self, chain: Sequence[ShownKernel]) -> Prompt:
         """Ask, in layout ``paper``, for the most important changes to the last kernel of ``chain``."""
-        return self._fitted(
-            self._chain(chain), lambda view, facts: paper.review_prompt(self.task, facts, view)
-        )
+        view = self._view(chain, (), edits_last=True)
+        return self._fitted(view, lambda view, facts: paper.review_prompt(self.task, facts, view))
 
-    def small(self, chain: Sequence[ShownKernel], guidance: str = "", direction: str = "") -> Prompt:
-        """Ask for edits of the last kernel of ``chain`` that follow ``guidance``, or the default guidance."""
-        said = guidance.strip() or render("guidance_default")
-        view = self._chain(chain)
-        if self.layout == "paper":
-            return self._fitted(view, lambda view, facts: paper.small_prompt(self.task, facts, view, said))
-        said += direction_text(direction)
-        return self._fitted(
-            view, lambda view, facts: shared.small_prompt(self.task, facts, self.reference, view, said)
-        )
-
-    def _chain(self, chain: Sequence[ShownKernel]) -> View:
-        return View(self.rules, (), tuple(chain), self.example, edits_last=True)
+    def _view(self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel], *, edits_last: bool) -> View:
+        return View(self.rules, tuple(elite), tuple(recent), self.example, edits_last=edits_last)
 
     def _fitted(self, view: View, write: Callable[[View, JudgeFacts], Prompt]) -> Prompt:
         """Return the prompt with as much of ``view`` as fits; the smallest view if none fits."""

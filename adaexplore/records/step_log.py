@@ -125,7 +125,7 @@ def _linear_node(
     if before is not None:
         total_nodes = before.total_nodes
         best_id, best = before.global_best_node_id, before.global_best_score
-        if kind is StepKind.SMALL:
+        if kind.edits:
             parent_id, depth = before.plan.step, before.depth + 1
     if score > best:
         best_id, best = step, score

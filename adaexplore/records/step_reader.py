@@ -232,7 +232,7 @@ class StepReader:
 
     def _of_release(self, step: int, kind: StepKind, log: Mapping[str, Any]) -> DraftOutcome:
         """Return the outcome of a step of the release, which recorded none: a failed edit kept the file."""
-        if kind is not StepKind.SMALL:
+        if not kind.edits:
             return DraftOutcome.WRITTEN
         parent = log.get("parent_node_id", step - 1)
         if isinstance(parent, int) and _is_same_file(self.files(step).code, self.files(parent).code):
@@ -308,5 +308,4 @@ def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, 
         return recorded
     if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
         return ()
-    purpose = "small" if kind is StepKind.SMALL else "large"
-    return (Exchange(purpose, content.read(files.prompt), ""),)
+    return (Exchange(kind.label, content.read(files.prompt), ""),)

@@ -12,7 +12,6 @@ from textwrap import shorten
 from typing import Literal
 
 from adaexplore.core.errors import UsageError
-from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.text.differences import differences_between
 from adaexplore.records.run_records import RunRecords
@@ -22,7 +21,6 @@ from adaexplore.report.task_result import task_result, why_failed
 from adaexplore.report.text import NONE, text_table, wrapped
 from adaexplore.report.verdict_page import verdict_page
 
-_KINDS = {StepKind.LARGE: "large", StepKind.SMALL: "small"}
 _LEAST_WHY_CHARS = 30
 _BEFORE_WHY = 50
 
@@ -77,7 +75,7 @@ def show_step(records: TaskRecords, step: int, width: int | None) -> list[Sectio
         there = f"its steps are 1 to {last}" if last else "it has no steps"
         raise UsageError(f"{records.folder} has no step {step}; {there}")
     plan = record.node.plan
-    origin = f"{_KINDS.get(plan.kind, plan.kind.value)} step, {result_text(record.result)}"
+    origin = f"{plan.kind.label} step, {result_text(record.result)}"
     shown = ", ".join(map(str, (*plan.elite_ids, *plan.context_ids))) or "none"
     lines = [f"step {step}: {origin}", f"kernels shown to the model: {shown}"]
     lines += [f"lineage: {_lineage(steps, record)}", f"file: {records.kernel_path(step)}"]
@@ -114,7 +112,7 @@ def _row(record: StepRecord, width: int | None) -> list[str]:
     why = why_failed(record.result)
     if width is not None:
         why = shorten(why, max(width - _BEFORE_WHY, _LEAST_WHY_CHARS), placeholder="...")
-    named = [str(plan.step), _KINDS.get(plan.kind, NONE), str(plan.parent_id or NONE)]
+    named = [str(plan.step), plan.kind.label, str(plan.parent_id or NONE)]
     return [*named, result_text(record.result), why or NONE]
 
 

@@ -16,14 +16,11 @@ from adaexplore.judge_client.hardware import prompt_hardware
 from adaexplore.judge_client.http import TIMED_RUNS, TRIALS
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.budget import Budget, BudgetedClient
-from adaexplore.llm.build import build_client
-from adaexplore.llm.limits import limited
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of, usd
-from adaexplore.llm.protocol import ModelClient
-from adaexplore.llm.vendors.replay_client import RecordedReply
-from adaexplore.offline_writer.writer import OfflineWriter
+from adaexplore.llm.vendors.vendor import Opening, RecordedReply
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.run.vendors import build_client, vendor_of
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
 
@@ -70,7 +67,7 @@ def agent_options(config: RunConfig) -> AgentOptions:
 
 def _space(config: RunConfig) -> int:
     """Return the tokens that the model's context leaves for a prompt; 0 if unknown."""
-    model = price_of(config.model_name) if config.server_type in ("openai", "claude", "anthropic") else None
+    model = price_of(config.model_name) if vendor_of(config.server_type).names_model else None
     if model is None or model.context is None:
         return 0
     return max(model.context - config.max_completion_tokens, 1)
@@ -114,12 +111,7 @@ def open_model(
     Raises:
         ModelError: a key or a package is missing.
     """
-    client: ModelClient
-    if config.server_type == "offline":
-        client = limited(OfflineWriter(config.seed), config, stop)
-    else:
-        client = build_client(config, mailbox=mailbox, run=run, replies=replies, stop=stop)
-    return MeteredClient(client, notes)
+    return MeteredClient(build_client(Opening(config, mailbox, run, replies, stop=stop)), notes)
 
 
 def open_model_within_budget(config: RunConfig, stop: threading.Event) -> BudgetedClient:
@@ -131,7 +123,7 @@ def open_model_within_budget(config: RunConfig, stop: threading.Event) -> Budget
     """
     client = open_model(config, None, stop)
     expected = Usage()
-    if config.server_type != "offline":
+    if vendor_of(config.server_type).cost != "nothing":
         longest = Usage(output_tokens=config.max_completion_tokens)
         expected = replace(longest, usd=usd(config.model_name, longest, config.service_tier))
     return BudgetedClient(client, Budget(config, client, expected=expected), stop)

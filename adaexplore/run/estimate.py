@@ -10,28 +10,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.draft import ShownKernel
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.text.tokens import BYTES_PER_TOKEN, estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score
 from adaexplore.llm.pricing import usd
+from adaexplore.prompts.actions.action import all_actions
+from adaexplore.prompts.actions.large import KERNEL_TOKENS
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.steps import review_first
 from adaexplore.run.build import agent_options, search_knobs
 from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
 
-KERNEL_TOKENS = 1870
-"""Mean length of 1,364 kernels that models wrote for KernelBench, as bytes / 4."""
-EDIT_TOKENS = 600
 REVIEW_TOKENS = 400
 CORRECT_SHARE = 0.7
 REQUEST_S = 60.0
 """Assumed seconds per request, for the estimated duration of a run."""
-FREE = ("offline", "replay")
-"""Server types that cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -107,16 +104,15 @@ def _requests(
         rng = stream(config.seed, task.key, "estimate", step)
         plan = policy.plan(step, rng)
         recent, elite = ([_kernel(node) for node in ids] for ids in (plan.context_ids, plan.elite_ids))
-        asked = [(prompts.large(recent, elite).text, KERNEL_TOKENS)]
-        if plan.kind is StepKind.SMALL:
-            if not options.reviewer:
-                asked = [(prompts.small(recent).text, EDIT_TOKENS)]
-            elif options.layout == "shared":
-                asked = [(prompts.small(recent, review_first()).text, REVIEW_TOKENS + EDIT_TOKENS)]
-            else:
-                review = "x" * REVIEW_TOKENS * BYTES_PER_TOKEN
-                asked = [(prompts.small(recent, review).text, EDIT_TOKENS)]
-                asked.append((prompts.review(recent).text, REVIEW_TOKENS))
+        action, asked, guidance = all_actions()[plan.kind], [], ""
+        written = action.reply_tokens
+        if action.reviewed and options.reviewer and options.layout == "shared":
+            guidance = review_first()
+            written += REVIEW_TOKENS
+        elif action.reviewed and options.reviewer:
+            guidance = "x" * REVIEW_TOKENS * BYTES_PER_TOKEN
+            asked.append((prompts.review(recent).text, REVIEW_TOKENS))
+        asked.append((prompts.step(action, recent, elite, guidance).text, written))
         if step > free:
             yield from ((estimate_tokens(text), written) for text, written in asked)
         policy.observe(plan, f"kernel {step}", _made_up(plan, rng.random(), rng.random()))

@@ -11,14 +11,15 @@ from adaexplore.core.draft import request_name
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.errors import ConfigError, ProblemError, RecordError
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.plan import Purpose
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.protocol import Finish, Purpose
-from adaexplore.llm.vendors.replay_client import RecordedReply
+from adaexplore.llm.protocol import Finish
+from adaexplore.llm.vendors.vendor import RecordedReply
 from adaexplore.records.run_records import RunRecords
 
 T = TypeVar("T")

@@ -31,13 +31,14 @@ from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.batch import Progress, run_batch
 from adaexplore.run.build import agent_options, judge_facts, open_model, search_knobs
-from adaexplore.run.estimate import FREE, estimate
+from adaexplore.run.estimate import estimate
 from adaexplore.run.memory import RunMemory, open_memory
 from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, to_take
 from adaexplore.run.replay import RecordedJudge, recorded_replies
 from adaexplore.run.solve import solve
 from adaexplore.run.spending import spent
 from adaexplore.run.step import Solver
+from adaexplore.run.vendors import vendor_of
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
@@ -274,7 +275,7 @@ def _dearest_step(
 ) -> Usage:
     """Return the maximum cost of a step, which matters only if there is a limit."""
     limits = {config.max_cost_usd, config.max_total_tokens, config.max_wall_s}
-    if config.server_type in FREE or limits == {None}:
+    if vendor_of(config.server_type).cost == "nothing" or limits == {None}:
         return Usage()
     return estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 
 from adaexplore.core.draft import AS_BEFORE, STOPPED, Draft, DraftOutcome
@@ -231,7 +231,7 @@ class _Search:
         solver, records = self._solver, self._solver.records
         if sum(record.node.plan.step > 0 for record in self._recorded) <= solver.total_steps:
             records.write_tree(
-                asdict(solver.policy.statistics()), solver.policy.describe(self._history.edits_failed)
+                solver.policy.statistics().as_keys(), solver.policy.describe(self._history.edits_failed)
             )
         best, clean = self._history.best, self._history.best_clean
         if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:

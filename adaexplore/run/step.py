@@ -14,7 +14,7 @@ from adaexplore.core.directions import Directions
 from adaexplore.core.draft import AS_BEFORE, Draft, DraftOutcome, RepairReason, ShownKernel
 from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import Interrupted
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.text.tunables import TunablesError, with_values
@@ -173,7 +173,7 @@ def _with_profile(solver: Solver, plan: Plan, shown: list[ShownKernel]) -> list[
 
     The profile is recorded before a prompt shows it, so that a resumed step shows the same one.
     """
-    places = range(len(shown))[-1:] if plan.kind is StepKind.SMALL else range(len(shown))
+    places = range(len(shown))[-1:] if plan.kind.edits else range(len(shown))
     base = max(places, key=lambda place: score_of(shown[place].verdict), default=None)
     if base is None or not score_of(shown[base].verdict).correct:
         return shown

@@ -7,7 +7,6 @@ import random
 import sys
 from collections.abc import Sequence
 
-from adaexplore.core.plan import StepKind
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.tree import Node, Tree, best_correct
 
@@ -28,12 +27,12 @@ def large_pool(tree: Tree, selected: Node, knobs: SearchKnobs, rng: random.Rando
     candidate (softmax over the speedup).
     """
     path = selected.path()
-    pool = _best_of_lineages([node for node in path if node.plan.kind is StepKind.LARGE])
+    pool = _best_of_lineages([node for node in path if node.starts_lineage])
     if len(pool) > knobs.pool_size:
         return tuple(rng.sample(pool, knobs.pool_size))
     space = min(knobs.pool_size - len(pool), knobs.pool_size_extra_max)
     on_path = {node.id for node in path}
-    others = [node for node in tree if node.plan.kind is StepKind.LARGE and node.id not in on_path]
+    others = [node for node in tree if node.starts_lineage and node.id not in on_path]
     candidates = _best_of_lineages(others) if space > 0 else []
     if not candidates:
         return tuple(pool)

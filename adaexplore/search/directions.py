@@ -7,27 +7,27 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from adaexplore.core.directions import FREE, Directions
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan
 from adaexplore.search.tree import Tree
 
 
 def directed(plan: Plan, tree: Tree, pending: Sequence[Plan], offered: Directions) -> Plan:
     """Return ``plan`` with a direction.
 
-    All large steps of the tree are siblings; so are edits of equal kernels. The first sibling gets no
-    direction. Each later one gets the direction with the fewest plans in flight, then the least tried, then
-    the first.
+    All steps of one kind that writes whole files are siblings; so are edits of equal kernels. The first
+    sibling gets no direction. Each later one gets the direction with the fewest plans in flight, then the
+    least tried, then the first.
     """
-    large, edited = plan.kind is StepKind.LARGE, tree[plan.parent_id]
-    names = offered.large if large else offered.small
-    if not large and not edited.score.correct:
-        names = offered.repair
+    edits, edited = plan.kind.edits, tree[plan.parent_id]
+    names = offered.large
+    if edits:
+        names = offered.small if edited.score.correct else offered.repair
 
     def beside(plans: Sequence[Plan]) -> Counter[str]:
         return Counter(
             each.direction
             for each in plans
-            if each.kind is plan.kind and (large or tree[each.parent_id].source == edited.source)
+            if each.kind is plan.kind and (not edits or tree[each.parent_id].source == edited.source)
         )
 
     now, before = beside(pending), beside([node.plan for node in tree])

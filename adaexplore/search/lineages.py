@@ -70,7 +70,7 @@ class Lineage:
     def blind(self) -> bool:
         """Whether its first kernel was written without seeing another one, and was correct."""
         first = self.nodes[0]
-        return first.plan.kind is StepKind.LARGE and not first.plan.context_ids and first.score.correct
+        return first.starts_lineage and not first.plan.context_ids and first.score.correct
 
     def is_front(self, node: Node) -> bool:
         """Return whether no kernel of the lineage is faster than ``node`` by more than noise."""
@@ -105,7 +105,7 @@ class LineageSearch(Policy):
         patience = self.knobs.lineage_patience if best is not None else REPAIRS
         leader = None if best is None else lineages[best.id]
         advancing = leader is not None and leader.stalled < patience
-        edits = Counter(lineages[plan.parent_id] for plan in pending if plan.kind is StepKind.SMALL)
+        edits = Counter(lineages[plan.parent_id] for plan in pending if plan.kind.edits)
         for arm in edits:
             arm.stalled += edits[arm]
         side_by_side = [arm for arm in arms if arm.blind][: len(pending) + 1] if pending else []
@@ -164,7 +164,7 @@ def lineages_of(tree: Tree) -> dict[int, Lineage]:
     for node in tree:
         if node.parent is None:
             continue
-        started = node.plan.kind is StepKind.LARGE or node.parent.parent is None
+        started = node.starts_lineage or node.parent.parent is None
         found[node.id] = Lineage() if started else found[node.parent.id]
         found[node.id].add(node)
     return found

@@ -30,8 +30,7 @@ class Pending:
         return node.visits + self._visits[node.id]
 
     def children(self, node: Node) -> int:
-        coming = self._children[node.id, StepKind.LARGE] + self._children[node.id, StepKind.SMALL]
-        return len(node.children) + coming
+        return len(node.children) + sum(self._children[node.id, kind] for kind in StepKind)
 
     def children_by(self, node: Node, kind: StepKind) -> int:
         return len(node.children_by(kind)) + self._children[node.id, kind]

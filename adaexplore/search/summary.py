@@ -14,10 +14,11 @@ from adaexplore.search.tree import Node, Tree
 
 @dataclass(frozen=True)
 class TreeStatistics:
-    """The keys of ``tree_stats.json``, over all nodes including the root.
+    """Statistics over all nodes including the root.
 
-    ``total_visits`` sums the visits of every node, so a reward counts once per level. ``avg_*`` are
-    means over nodes; the reward of a node in them is the mean reward of its subtree.
+    ``nodes`` counts the steps of each kind. ``total_visits`` sums the visits of every node, so a reward
+    counts once per level. ``avg_*`` are means over nodes; the reward of a node in them is the mean reward of
+    its subtree.
     """
 
     total_nodes: int
@@ -26,8 +27,14 @@ class TreeStatistics:
     total_visits: int
     avg_visits: float
     avg_reward: float
-    large_step_nodes: int
-    small_step_nodes: int
+    nodes: Mapping[StepKind, int]
+
+    def as_keys(self) -> dict[str, float]:
+        """Return the content of ``tree_stats.json``."""
+        return {
+            **{name: value for name, value in vars(self).items() if name != "nodes"},
+            **{f"{kind.value}_nodes": number for kind, number in self.nodes.items()},
+        }
 
 
 def measure_tree(tree: Tree) -> TreeStatistics:
@@ -40,8 +47,7 @@ def measure_tree(tree: Tree) -> TreeStatistics:
         total_visits=sum(node.visits for node in nodes),
         avg_visits=fmean(node.visits for node in nodes),
         avg_reward=fmean(node.mean_reward for node in nodes),
-        large_step_nodes=kinds.count(StepKind.LARGE),
-        small_step_nodes=kinds.count(StepKind.SMALL),
+        nodes={kind: kinds.count(kind) for kind in StepKind if kind is not StepKind.DUMMY_ROOT},
     )
 
 

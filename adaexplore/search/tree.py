@@ -53,6 +53,11 @@ class Node:
         """Mean reward of the subtree, 0 before the first visit."""
         return self.total_reward / self.visits if self.visits else 0.0
 
+    @property
+    def starts_lineage(self) -> bool:
+        """Whether it is a step that wrote a whole file."""
+        return self.parent is not None and not self.plan.kind.edits
+
     def children_by(self, kind: StepKind) -> list[Node]:
         return [child for child in self.children if child.plan.kind is kind]
 
@@ -66,19 +71,19 @@ class Node:
         return nodes[::-1]
 
     def chain(self) -> list[Node]:
-        """Return the refinement chain: from the nearest large step above to this node, oldest first."""
+        """Return the refinement chain: from the nearest whole file above to this node, oldest first."""
         path = self.path()
-        starts = [index for index, node in enumerate(path) if node.plan.kind is not StepKind.SMALL]
+        starts = [index for index, node in enumerate(path) if not node.plan.kind.edits]
         return path[starts[-1] :]
 
     def component(self) -> list[Node]:
-        """Return this node and all nodes that small steps connect to it, breadth first."""
+        """Return this node and all nodes that edits connect to it, breadth first."""
         found: list[Node] = []
         waiting = deque([self])
         while waiting:
             node = waiting.popleft()
             found.append(node)
-            waiting.extend(node.children_by(StepKind.SMALL))
+            waiting.extend(child for child in node.children if child.plan.kind.edits)
         return found
 
 

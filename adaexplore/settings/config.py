@@ -28,14 +28,10 @@ Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
 JudgeDevice = Literal["auto", DeviceKind]
-ServiceType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay"]
-ServerType = Literal[ServiceType, "offline"]
+ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay", "offline"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 ServiceTier = Literal["default", "flex", "priority"]
 OpenaiApi = Literal["auto", "chat", "responses"]
-
-UNPRICED: tuple[ServerType, ...] = ("command", "mailbox")
-"""Server types whose tokens and cost are unknown."""
 
 BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
 
@@ -407,24 +403,8 @@ def _contradictions(config: RunConfig) -> list[str]:
             problems.append("gpu_models: leave out gpu_ids, which names GPUs by number")
         if len({model.lower() for model in config.gpu_models}) != len(config.gpu_models):
             problems.append(f"gpu_models: {list(config.gpu_models)} names a model twice")
-    if config.server_type == "command" and config.command is None:
-        problems.append("command: missing, server_type 'command' needs the program to run")
-    if config.server_type in UNPRICED:
-        problems += [
-            f"{key}: a {config.server_type} reports neither tokens nor dollars, limit max_wall_s instead"
-            for key in ("max_cost_usd", "max_total_tokens")
-            if getattr(config, key) is not None
-        ]
-    if config.command is not None and "server_type" not in config.model_fields_set:
-        problems.append("command: is not used without server_type: command, add it")
     if config.directions and config.preset == "paper":
         problems.append("directions: prompts of preset paper have none, set preset to default")
-    if config.service_tier is not None and config.server_type not in ("openai", "azure", "replay"):
-        problems.append(f"service_tier: server_type '{config.server_type}' has none, leave it out")
-    if config.server_type == "replay" and config.replay_path is None:
-        problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
-    if config.server_type == "replay" and config.memory_update:
-        problems.append("memory_update: a recording has no replies for rules, set it to false")
     if config.memory_update and config.general_memory_path is None:
         problems.append("general_memory_path: missing, memory_update needs a file to write to")
     if config.use_remote_eval and not is_address(config.remote_eval_url):

@@ -1,4 +1,4 @@
-"""Environment variables of the agent side; no other module reads them."""
+"""Environment variables of the agent side, except those of model services, which their clients read."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from pathlib import Path
 from adaexplore.core.dialects import catalogue
 from adaexplore.settings.paths import expanded
 
-KEY_VARIABLES = ("OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY")
-AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
-
 
 @dataclass(frozen=True)
 class Environment:
@@ -21,13 +18,11 @@ class Environment:
         judge_token: sent to a remote judge.
         kernelbench_root: the folder that holds ``level1/`` and so on.
         benchmarks: folders of other benchmarks' tasks, by the variable that names each.
-        present: the variables of model services that are set; only their clients read them.
     """
 
     judge_token: str | None = field(default=None, repr=False)
     kernelbench_root: Path | None = None
     benchmarks: Mapping[str, str] = field(default_factory=dict)
-    present: frozenset[str] = frozenset()
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
@@ -42,5 +37,4 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         judge_token=given.get("ADAEXPLORE_JUDGE_TOKEN"),
         kernelbench_root=None if root is None else expanded(root),
         benchmarks={name: given[name] for name in catalogue.VARIABLES.values() if name in given},
-        present=frozenset({*KEY_VARIABLES, AZURE_ENDPOINT} & given.keys()),
     )

@@ -84,7 +84,7 @@ class PackedTraces:
                     StepKind(data["created_by"]),
                     known.get(_number(data.get("parent_node_id")), {}),
                 )
-                same = kind is StepKind.SMALL and data.get("code") == parent.get("code")
+                same = kind.edits and data.get("code") == parent.get("code")
                 outcome = DraftOutcome.UNCHANGED if same else DraftOutcome.WRITTEN
                 result = StepResult(kind, outcome, _verdict(data))
                 best = best.or_better(step, result.verdict)

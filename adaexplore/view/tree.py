@@ -40,7 +40,10 @@ def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
             data_best=after,
             transform=f"translate({x:.5g} {y:.5g})",
         )
-        marks: list[str] = [node.shape, "large" if node.parent == 0 or node.kind == "large_step" else "small"]
+        marks: list[str] = [
+            node.shape,
+            "small" if node.parent and node.kind is not None and node.kind.edits else "large",
+        ]
         if node.found.flags:
             marks.append("flagged")
         svg.add("rect", "hit", anchor, x=-11, y=-11, width=COLUMN, height=ROW, rx=4)

@@ -10,7 +10,7 @@ import pytest
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
 from adaexplore.core.judging.status import Status
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan, Purpose, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
 from adaexplore.core.text.tokens import estimate_tokens
@@ -18,7 +18,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import CompileReport
 from adaexplore.judge_client.access import JudgeAccess
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, StepData
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, StepData
 from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
 from adaexplore.prompts.render import render
@@ -108,7 +108,7 @@ def test_requests_of_a_step_carry_its_data() -> None:
     _, client = draft(["1. Double.", MISSING, EDIT], plan, [BAD, GOOD])
     assert client.purposes == [Purpose.REVIEW, Purpose.SMALL, Purpose.REPAIR]
     kernels = (BAD, GOOD)
-    data = StepData(TASK.reference, kernels, ("You cannot fly.",), "tiles", tunes=False)
+    data = StepData(TASK.reference, kernels, ("You cannot fly.",), "tiles", tunes=False, edits=True)
     assert [request.data for request in client.requests] == [data] * 3
 
 

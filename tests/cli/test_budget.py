@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from adaexplore.cli.main import main
 from adaexplore.core.errors import BudgetReached
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
+from adaexplore.run.vendors import vendor_of
 
 DUMMY = ["--config", "config/quickstart.yaml", "--set", "dummy=true", "--set", "num_processes=3"]
 
@@ -137,7 +139,8 @@ def test_small_limit_does_not_end_run_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_processes: int
 ) -> None:
     dearest = Usage(input_tokens=25_000)
-    monkeypatch.setattr("adaexplore.run.session.FREE", ())
+    priced = replace(vendor_of("offline"), cost="listed")
+    monkeypatch.setattr("adaexplore.run.session.vendor_of", lambda _: priced)
     monkeypatch.setattr("adaexplore.run.estimate.Estimate.dearest_step", lambda *_: dearest)
     folder = tmp_path / "run"
     several = ("parallel_steps=4", f"num_processes={num_processes}")

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from adaexplore.llm import build
-from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import ModelClient, ModelRequest
 from adaexplore.llm.retry import RetryPolicy
+from adaexplore.llm.vendors.vendor import Opening
+from adaexplore.run import vendors
 from adaexplore.settings.config import RunConfig
 from tests.model_server import ModelServer
 
@@ -25,10 +27,11 @@ Connect = Callable[..., ModelClient]
 
 
 def build_client(server_type: str, model: str, **options: Any) -> ModelClient:
-    """Build the client of a configuration that is not checked; other options are those of ``llm.build``."""
+    """Build the client of a configuration that is not checked; other options are those of an opening."""
     keys = {name: options.pop(name) for name in RunConfig.model_fields if name in options}
     config = {"server_type": server_type, "model_name": model, "temperature": None, **keys}
-    return build.build_client(RunConfig.model_construct(**config), **options)
+    policy = options.pop("retry_policy", None)
+    return vendors.build_client(Opening(RunConfig.model_construct(**config), **options), policy)
 
 
 @pytest.fixture(params=["openai", "azure", "anthropic"])

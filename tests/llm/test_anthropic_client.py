@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
-from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.retry import RetryPolicy
 from tests.llm.conftest import Connect, ask, build_client, connector
 from tests.model_server import Answer, Fail, ModelServer, Raw, Received

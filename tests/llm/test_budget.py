@@ -10,10 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from adaexplore.core.errors import BudgetReached, ConfigError, Interrupted, ModelUnavailableError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
 from adaexplore.llm.budget import Budget, BudgetedClient
 from adaexplore.llm.meter import MeteredClient
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelRequest
 from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
 

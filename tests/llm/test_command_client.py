@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from adaexplore.llm.vendors.command_client import CommandClient
 from tests.llm.conftest import ask, build_client

@@ -8,10 +8,11 @@ import time
 import pytest
 
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
 from adaexplore.llm import limits
 from adaexplore.llm.limits import LimitedClient
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, Turn
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.settings.config import RunConfig
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
-from adaexplore.llm.protocol import ModelRequest, Purpose, Turn
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import ModelRequest, Turn
 from adaexplore.llm.vendors.mailbox_client import MailboxClient
 from tests.llm.conftest import ask, build_client
 

@@ -5,9 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from adaexplore.core.errors import ModelUnavailableError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
 from adaexplore.llm.meter import MeteredClient
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 
 
 class Fixed:

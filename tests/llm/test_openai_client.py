@@ -8,7 +8,8 @@ import logging
 import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
-from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from tests.llm.conftest import AT_ONCE, KEY, Connect, ask, build_client, connector
 from tests.model_server import Answer, Fail, ModelServer, Raw
 

@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelRequest, Purpose
-from adaexplore.llm.vendors.replay_client import RecordedReply, ReplayClient
+from adaexplore.llm.protocol import Finish, ModelRequest
+from adaexplore.llm.vendors.replay_client import ReplayClient
+from adaexplore.llm.vendors.vendor import RecordedReply
 
 CLIENT = ReplayClient(
     {

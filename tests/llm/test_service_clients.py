@@ -12,7 +12,8 @@ from dataclasses import replace
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.protocol import Finish, Purpose, Turn
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import Finish, Turn
 from adaexplore.llm.retry import RetryPolicy
 from tests.llm.conftest import KEY, Connect, ask, build_client
 from tests.model_server import Answer, Cut, Fail, ModelServer, Raw

@@ -5,9 +5,10 @@ import ast
 import pytest
 import torch
 
+from adaexplore.core.plan import Purpose
 from adaexplore.core.streams import stream
 from adaexplore.core.text.code_blocks import extract_code
-from adaexplore.llm.protocol import ModelRequest, Purpose, TaskData
+from adaexplore.llm.protocol import ModelRequest, TaskData
 from adaexplore.offline_writer.tasks import compose
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.tasks.module_check import module_problem

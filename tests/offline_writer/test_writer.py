@@ -9,6 +9,7 @@ import pytest
 from adaexplore.core.draft import ShownKernel
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import Purpose
 from adaexplore.core.streams import stream
 from adaexplore.core.text.code_blocks import extract_code
 from adaexplore.core.text.edits import apply_edits, parse_edits
@@ -17,7 +18,6 @@ from adaexplore.core.text.tunables import read_tunables, with_values
 from adaexplore.llm.protocol import (
     Finish,
     ModelRequest,
-    Purpose,
     RequestData,
     RuleData,
     StepData,
@@ -58,6 +58,8 @@ def ask(
 def answer(
     data: RequestData | None, purpose: Purpose, key: str = "1_1/1", seed: int = 0, share: float = 0.0
 ) -> str:
+    if isinstance(data, StepData):
+        data = replace(data, edits=purpose is Purpose.SMALL)
     return OfflineWriter(seed, share).complete(ModelRequest("a prompt", purpose, key, data=data)).text
 
 
@@ -218,7 +220,7 @@ def test_repair_answers_the_original_request_again() -> None:
         request = ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,), data=data)
         return OfflineWriter(0, 0.0).complete(request).text
 
-    assert apply_edits(source, parse_edits(repaired(asked, Purpose.SMALL))) != source
+    assert apply_edits(source, parse_edits(repaired(replace(asked, edits=True), Purpose.SMALL))) != source
     assert "class ModelNew" in (extract_code(repaired(ask(SOFTMAX), Purpose.LARGE)) or "")
 
 

@@ -21,10 +21,14 @@ from adaexplore.core.environment import (
     TritonFacts,
 )
 from adaexplore.core.judging.profile import Profile
+from adaexplore.core.plan import StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.wire import TensorFacts, Tier
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.steps import StepPrompts
+
+LARGE, SMALL = (all_actions()[kind] for kind in (StepKind.LARGE, StepKind.SMALL))
 
 TASK = Task(1, "7", "7_double", "class Model: ...\n", "fp32", Path("7.py"))
 DEVICE = DeviceFacts(
@@ -119,7 +123,7 @@ STATED: dict[FactName, tuple[str, ...]] = {
 
 
 def text_of(facts: JudgeFacts, reference: ReferenceFacts | None = REFERENCE) -> str:
-    return StepPrompts(TASK, facts, layout="shared", reference=reference).large(()).text
+    return StepPrompts(TASK, facts, layout="shared", reference=reference).step(LARGE, ()).text
 
 
 @pytest.mark.parametrize("name", get_args(FactName))
@@ -134,26 +138,26 @@ def test_each_fact_is_stated_and_can_be_omitted(name: FactName) -> None:
 
 def test_run_and_reference_facts_have_separate_parts() -> None:
     prompts = StepPrompts(TASK, FACTS, layout="shared", reference=REFERENCE)
-    prompt = prompts.large(())
+    prompt = prompts.step(LARGE, ())
     run = [part for name, parts in STATED.items() if name != "reference" for part in parts[:2]]
     assert all(part in prompt.fixed for part in run)
     assert "may be hard-coded" in prompt.task
     assert all(part in prompt.task for part in STATED["reference"])
-    assert prompts.large(()).cuts == prompt.cuts
+    assert prompts.step(LARGE, ()).cuts == prompt.cuts
 
 
 def test_several_workloads_forbid_hard_coded_shapes() -> None:
     several = replace(TASK, reference=TASK.reference + "\ndef get_workloads():\n    ...\n")
     hidden = replace(TASK, hidden_workloads="def get_workloads():\n    ...\n")
     for task in (several, hidden):
-        text = StepPrompts(task, FACTS, layout="shared", reference=REFERENCE).large(()).task
+        text = StepPrompts(task, FACTS, layout="shared", reference=REFERENCE).step(LARGE, ()).task
         assert "none may be hard-coded" in text
     assert "shapes that are not shown" in text
 
 
 def test_module_tolerance_replaces_the_precision_test() -> None:
     task = replace(TASK, reference=TASK.reference + "\nTOLERANCE = {'max_atol': 0.1}\n")
-    text = StepPrompts(task, FACTS, layout="shared", reference=REFERENCE).large(()).task
+    text = StepPrompts(task, FACTS, layout="shared", reference=REFERENCE).step(LARGE, ()).task
     assert "`TOLERANCE` of this module says what is right" in text
     assert "error at most about 3.2e-07" not in text
 
@@ -210,7 +214,7 @@ def test_many_tensors_are_counted() -> None:
 
 def test_contradictions_are_gone() -> None:
     prompts = StepPrompts(TASK, FACTS, layout="shared", reference=REFERENCE)
-    text = prompts.large(()).text
+    text = prompts.step(LARGE, ()).text
     assert "you cannot beat" not in text
     assert "of your own" not in text
     assert "mean of 100 runs" not in text
@@ -221,4 +225,4 @@ def test_the_paper_states_no_facts() -> None:
     plain = replace(FACTS, environment=None)
     for facts in (FACTS, plain):
         prompts = StepPrompts(TASK, facts, layout="paper", reference=REFERENCE)
-        assert prompts.large(()) == StepPrompts(TASK, plain, layout="paper").large(())
+        assert prompts.step(LARGE, ()) == StepPrompts(TASK, plain, layout="paper").step(LARGE, ())

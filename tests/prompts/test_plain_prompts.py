@@ -12,12 +12,16 @@ from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import ReferenceFacts, TierLimits
 from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.text.figures import first_difference
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.steps import Layout, StepPrompts, noted, repair_prompt
 from tests.verdicts import make_verdict
+
+LARGE, SMALL = (all_actions()[kind] for kind in (StepKind.LARGE, StepKind.SMALL))
 
 SOURCE = "class ModelNew:\n    eps = 1e-5\n    scale = 0.5\n    def forward(self, x):\n        return x * 2\n"
 TASK = Task(1, "7", "7_double", "class Model:\n    scale = 0.25\n", "fp32", Path("7_double.py"))
@@ -77,7 +81,7 @@ def prompts(layout: Layout, scale: float, **changed: Any) -> list[Prompt]:
         task, replace(facts, **changed), ("You cannot.",), layout=layout, reference=reference(scale)
     )
     chain = (wrong(scale), passed(scale, source, **tuned))
-    found = [written.large(chain, (passed(scale),)), written.small(chain, "1. Use 0.5.")]
+    found = [written.step(LARGE, chain, (passed(scale),)), written.step(SMALL, chain, guidance="1. Use 0.5.")]
     return [*found, *([written.review(chain)] if layout == "paper" else [])]
 
 

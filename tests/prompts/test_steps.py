@@ -12,10 +12,12 @@ import pytest
 
 from adaexplore.core.judging.profile import KernelProfile, Profile
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import Tier
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import (
     FEEDBACK_LIMIT,
     FLAGS_LIMIT,
@@ -39,6 +41,8 @@ from adaexplore.prompts.steps import (
 )
 from tests.differences import apply_differences
 from tests.verdicts import make_verdict
+
+LARGE, SMALL = (all_actions()[kind] for kind in (StepKind.LARGE, StepKind.SMALL))
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TASK = Task(
@@ -101,23 +105,23 @@ def check(name: str, prompt: Prompt | str) -> None:
 
 
 def test_prompts_of_the_paper_are_as_they_were() -> None:
-    check("large_first", PAPER.large(()))
-    check("large_pools", replace(PAPER, rules=(), example=False).large((BROKEN, FAST), (FAST,)))
+    check("large_first", PAPER.step(LARGE, ()))
+    check("large_pools", replace(PAPER, rules=(), example=False).step(LARGE, (BROKEN, FAST), (FAST,)))
     check("review", PAPER.review((FAST, BROKEN)))
-    check("small", PAPER.small((BROKEN, FAST), "1. Use more warps."))
+    check("small", PAPER.step(SMALL, (BROKEN, FAST), guidance="1. Use more warps."))
 
 
 def test_prompts_that_begin_alike() -> None:
-    check("shared_first", SHARED.large(()))
-    check("shared_large", SHARED.large((BROKEN, FAST)))
-    check("shared_reviewed", SHARED.small((FAST, BROKEN), review_first()))
-    check("shared_small", SHARED.small((BROKEN, FAST)))
+    check("shared_first", SHARED.step(LARGE, ()))
+    check("shared_large", SHARED.step(LARGE, (BROKEN, FAST)))
+    check("shared_reviewed", SHARED.step(SMALL, (FAST, BROKEN), guidance=review_first()))
+    check("shared_small", SHARED.step(SMALL, (BROKEN, FAST)))
 
 
 def test_small_step_without_review_gets_default_guidance() -> None:
     for prompts in (PAPER, SHARED):
-        assert prompts.small((FAST,), "  ") == prompts.small((FAST,))
-        assert render("guidance_default") in prompts.small((FAST,)).now
+        assert prompts.step(SMALL, (FAST,), guidance="  ") == prompts.step(SMALL, (FAST,))
+        assert render("guidance_default") in prompts.step(SMALL, (FAST,)).now
 
 
 def test_repair_names_the_error_and_answer_format() -> None:
@@ -127,10 +131,10 @@ def test_repair_names_the_error_and_answer_format() -> None:
 
 def test_prompts_of_one_task_share_a_prefix() -> None:
     prompts = [
-        SHARED.large(()),
-        SHARED.large((FAST, BROKEN)),
-        SHARED.small((BROKEN,)),
-        SHARED.small((BROKEN, FAST), review_first()),
+        SHARED.step(LARGE, ()),
+        SHARED.step(LARGE, (FAST, BROKEN)),
+        SHARED.step(SMALL, (BROKEN,)),
+        SHARED.step(SMALL, (BROKEN, FAST), guidance=review_first()),
     ]
     assert len({(prompt.fixed, prompt.task) for prompt in prompts}) == 1
     module = TASK.reference.strip()
@@ -141,12 +145,16 @@ def test_prompts_of_one_task_share_a_prefix() -> None:
 
 def test_the_fixed_part_knows_no_task() -> None:
     other = replace(TASK, reference="class Model: ...\n", name="other")
-    assert replace(SHARED, task=other).large(()).fixed == SHARED.large(()).fixed
+    assert replace(SHARED, task=other).step(LARGE, ()).fixed == SHARED.step(LARGE, ()).fixed
 
 
 def test_a_longer_chain_begins_like_the_shorter_one() -> None:
     chain = (BROKEN, FAST, SUSPECT)
-    shorter, longer, again = SHARED.small(chain[:2]), SHARED.small(chain), SHARED.small(chain, review_first())
+    shorter, longer, again = (
+        SHARED.step(SMALL, chain[:2]),
+        SHARED.step(SMALL, chain),
+        SHARED.step(SMALL, chain, guidance=review_first()),
+    )
     assert longer.text.startswith(shorter.text[: shorter.cuts[-1]])
     assert longer.text[: longer.cuts[-1]] == again.text[: again.cuts[-1]]
     assert longer.cuts[-2] == shorter.cuts[-1]
@@ -154,7 +162,7 @@ def test_a_longer_chain_begins_like_the_shorter_one() -> None:
 
 
 def test_pool_that_begins_like_chain_shares_its_prefix() -> None:
-    chain, pool = SHARED.small((FAST,), review_first()), SHARED.large((FAST, BROKEN))
+    chain, pool = SHARED.step(SMALL, (FAST,), guidance=review_first()), SHARED.step(LARGE, (FAST, BROKEN))
     assert pool.text.startswith(chain.text[: chain.cuts[-1]])
 
 
@@ -162,20 +170,20 @@ NEAR, NEARER = (replace(FAST, source=VARIED.format(width)) for width in (64, 128
 
 
 def test_near_duplicate_pool_kernels_are_shown_as_diffs() -> None:
-    check("shared_differences", SHARED.large((FAST, NEAR, NEARER, BROKEN, NEAR)))
-    text = SHARED.large((NEAR, NEARER)).text
+    check("shared_differences", SHARED.step(LARGE, (FAST, NEAR, NEARER, BROKEN, NEAR)))
+    text = SHARED.step(LARGE, (NEAR, NEARER)).text
     (told,) = re.findall(r"^Kernel 0 with these changes:\n```diff\n(.*?)^```$", text, re.M | re.S)
     assert apply_differences(NEAR.source.rstrip("\n"), told) == NEARER.source.rstrip("\n")
 
 
 def test_very_different_kernel_is_shown_whole() -> None:
-    text = SHARED.large((NEAR, FAST, replace(NEAR, source=NEAR.source.replace("+", "-")))).text
+    text = SHARED.step(LARGE, (NEAR, FAST, replace(NEAR, source=NEAR.source.replace("+", "-")))).text
     assert "with these changes" not in text
 
 
 def test_chains_and_paper_prompts_show_whole_kernels() -> None:
     chain = (NEAR, NEARER, NEAR)
-    for prompt in (SHARED.small(chain), PAPER.small(chain), PAPER.large(chain)):
+    for prompt in (SHARED.step(SMALL, chain), PAPER.step(SMALL, chain), PAPER.step(LARGE, chain)):
         assert prompt.text.count("class ModelNew: ...  # varied") == 3
         assert "with these changes" not in prompt.text
 
@@ -183,12 +191,12 @@ def test_chains_and_paper_prompts_show_whole_kernels() -> None:
 def test_growing_pool_keeps_the_prompt_prefix() -> None:
     pool = (NEAR, NEARER, FAST, NEAR)
     for size in range(1, len(pool)):
-        shorter, longer = SHARED.large(pool[:size]), SHARED.large(pool)
+        shorter, longer = SHARED.step(LARGE, pool[:size]), SHARED.step(LARGE, pool)
         assert longer.text.startswith(shorter.text[: shorter.cuts[-1]])
 
 
 def test_the_paper_marks_nothing() -> None:
-    assert PAPER.large((FAST,)).cuts == PAPER.small((FAST,), "").cuts == ()
+    assert PAPER.step(LARGE, (FAST,)).cuts == PAPER.step(SMALL, (FAST,)).cuts == ()
 
 
 PROFILE = Profile(
@@ -210,13 +218,16 @@ def test_profile_comes_after_all_kernels() -> None:
     profiled = replace(FAST, profile=PROFILE)
     check("profile", profile_text(PROFILE))
     for with_it, without in (
-        (SHARED.small((BROKEN, profiled), "x"), SHARED.small((BROKEN, FAST), "x")),
-        (SHARED.large((profiled, BROKEN)), SHARED.large((FAST, BROKEN))),
+        (
+            SHARED.step(SMALL, (BROKEN, profiled), guidance="x"),
+            SHARED.step(SMALL, (BROKEN, FAST), guidance="x"),
+        ),
+        (SHARED.step(LARGE, (profiled, BROKEN)), SHARED.step(LARGE, (FAST, BROKEN))),
     ):
         assert with_it.text.startswith(without.text[: without.cuts[-1]])
         assert profile_text(PROFILE) in with_it.growing[-1]
         assert with_it.now == without.now
-    assert PAPER.small((profiled,), "x") == PAPER.small((FAST,), "x")
+    assert PAPER.step(SMALL, (profiled,), guidance="x") == PAPER.step(SMALL, (FAST,), guidance="x")
 
 
 @pytest.mark.parametrize(
@@ -247,16 +258,16 @@ def test_a_profile_keeps_within_its_limit() -> None:
 
 
 def test_tunables_are_requested_only_for_tuning_judges() -> None:
-    assert "TUNABLES = {" in SHARED.large(()).fixed
-    assert "TUNABLES" not in replace(SHARED, facts=FACTS).large(()).text
-    assert "TUNABLES" not in replace(PAPER, facts=SHARED.facts).large(()).text
+    assert "TUNABLES = {" in SHARED.step(LARGE, ()).fixed
+    assert "TUNABLES" not in replace(SHARED, facts=FACTS).step(LARGE, ()).text
+    assert "TUNABLES" not in replace(PAPER, facts=SHARED.facts).step(LARGE, ()).text
 
 
 def test_prompt_states_tuned_values_and_repeated_program() -> None:
     tuned = make_verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
-    text = SHARED.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
+    text = SHARED.step(SMALL, (replace(FAST, verdict=tuned, repeated=True),), guidance="x").text
     assert "Verdict: passed\ntuned by the judge: BLOCK = 128, STAGES = 3\nnote: the same program" in text
-    plain = PAPER.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
+    plain = PAPER.step(SMALL, (replace(FAST, verdict=tuned, repeated=True),), guidance="x").text
     assert "tuned by" not in plain
     assert "same program" not in plain
 
@@ -278,7 +289,7 @@ def remains(prompts: StepPrompts, names: str, pool: bool) -> list[str]:
     left: list[str] = []
     for budget in range(3000, 0, -5):
         fitted = replace(prompts, max_tokens=budget)
-        text = (fitted.large(shown) if pool else fitted.small(shown, "x")).text
+        text = (fitted.step(LARGE, shown) if pool else fitted.step(SMALL, shown, guidance="x")).text
         parts = "".join(name for name in names if f"# {name}\n" in text)
         parts += "P" * ("Profile of" in text) + "E" * ("form of an answer" in text)
         parts += str(sum(rule in text for rule in RULES))
@@ -300,7 +311,11 @@ def test_pool_over_budget_drops_worst_kernels_first() -> None:
 
 
 def test_essential_parts_are_sent_whatever_the_budget() -> None:
-    text = replace(SHARED, max_tokens=1).small((kernel("a", 1.0), kernel("b", None)), "mend it").text
+    text = (
+        replace(SHARED, max_tokens=1)
+        .step(SMALL, (kernel("a", 1.0), kernel("b", None)), guidance="mend it")
+        .text
+    )
     assert "# b\n" in text
     assert "mend it" in text
     assert TASK.reference.strip() in text
@@ -327,19 +342,19 @@ def test_flags_of_suspect_kernel_are_one_line(layout: Layout) -> None:
     prompts = StepPrompts(TASK, replace(FACTS, shows_flags=True), layout=layout)
     line = "passed, 2.000x (0.5 ms, reference 1 ms)\nflags: no_own_kernel: 0 of 5 calls launch one\n"
     for prompt in (
-        prompts.large((), (SUSPECT,)),
+        prompts.step(LARGE, (), (SUSPECT,)),
         prompts.review((SUSPECT,)),
-        prompts.small((SUSPECT,), ""),
+        prompts.step(SMALL, (SUSPECT,)),
     ):
         assert line in prompt.text
-    assert "flags:" not in prompts.small((FAST, BROKEN), "").text
+    assert "flags:" not in prompts.step(SMALL, (FAST, BROKEN)).text
 
 
 @pytest.mark.parametrize("layout", BOTH)
 def test_flags_are_hidden_unless_shows_flags_is_set(layout: Layout) -> None:
     prompts = StepPrompts(TASK, FACTS, layout=layout)
     unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"flags": ()}))  # type: ignore[union-attr]
-    assert prompts.small((SUSPECT,), "") == prompts.small((unflagged,), "")
+    assert prompts.step(SMALL, (SUSPECT,)) == prompts.step(SMALL, (unflagged,))
 
 
 def test_a_long_list_of_flags_is_cut() -> None:
@@ -356,8 +371,8 @@ def test_prompt_states_the_required_precision(tier: Tier, said: str) -> None:
     facts = replace(FACTS, tier=tier, dtype="bf16" if tier == "half" else "fp32")
     for layout in BOTH:
         prompts = StepPrompts(TASK, facts, layout=layout)
-        assert said in prompts.large(()).text
-        assert said in prompts.small((FAST,), "").text
+        assert said in prompts.step(LARGE, ()).text
+        assert said in prompts.step(SMALL, (FAST,)).text
 
 
 def test_explanations_of_other_judges_lose_their_beginning() -> None:
@@ -377,19 +392,23 @@ def test_reference_with_a_fence_stays_one_block() -> None:
     block = f"````python\n{reference.strip()}\n````"
     for layout in BOTH:
         prompts = StepPrompts(task, FACTS, layout=layout)
-        for prompt in (prompts.large(()), prompts.review((FAST,)), prompts.small((FAST,), "")):
+        for prompt in (
+            prompts.step(LARGE, ()),
+            prompts.review((FAST,)),
+            prompts.step(SMALL, (FAST,)),
+        ):
             assert block in prompt.text
 
 
 def test_direction_comes_last_and_changes_nothing_before() -> None:
     for write in (
-        lambda name: SHARED.large((FAST,), (), name),
-        lambda name: SHARED.small((FAST,), "x", name),
+        lambda name: SHARED.step(LARGE, (FAST,), direction=name),
+        lambda name: SHARED.step(SMALL, (FAST,), guidance="x", direction=name),
     ):
         free, told = write(""), write("algebra")
         assert told.text == free.text + direction_text("algebra")
         assert told.cuts == free.cuts
-    assert PAPER.large((FAST,), (), "algebra") == PAPER.large((FAST,))
+    assert PAPER.step(LARGE, (FAST,), direction="algebra") == PAPER.step(LARGE, (FAST,))
 
 
 def test_prompt_asks_for_gradients_where_they_are_judged() -> None:

@@ -7,11 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel, workloads_text
 from adaexplore.prompts.steps import StepPrompts
 from tests.verdicts import make_verdict
+
+LARGE, SMALL = (all_actions()[kind] for kind in (StepKind.LARGE, StepKind.SMALL))
 
 TASK = Task(1, "7", "7_double", "class Model: ...\n", "fp32", Path("7.py"), "SECRET = 'source'\n")
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10, shows_flags=True)
@@ -48,7 +52,11 @@ def test_no_prompt_shows_a_hidden_workload() -> None:
     found = verdict(entry("tall"), hidden, worst_workload={"name": "a hidden workload", "why": "speedup 0.5"})
     kernel = ShownKernel("class ModelNew: ...", found)
     for prompts in (StepPrompts(TASK, FACTS, layout="shared"), StepPrompts(TASK, FACTS, layout="paper")):
-        for prompt in (prompts.large((kernel,)), prompts.small((kernel,)), prompts.review((kernel,))):
+        for prompt in (
+            prompts.step(LARGE, (kernel,)),
+            prompts.step(SMALL, (kernel,)),
+            prompts.review((kernel,)),
+        ):
             assert "SECRET" not in prompt.text
             assert "37" not in prompt.text
     assert "Too slow on a hidden workload: speedup 0.5" in workloads_text(found)
@@ -57,7 +65,7 @@ def test_no_prompt_shows_a_hidden_workload() -> None:
 def test_prompts_of_the_paper_have_no_table() -> None:
     facts = replace(FACTS, shows_flags=False)
     kernel = ShownKernel("class ModelNew: ...", verdict(entry("tall"), entry("wide")))
-    assert "Workloads" not in StepPrompts(TASK, facts).large((kernel,)).text
+    assert "Workloads" not in StepPrompts(TASK, facts).step(LARGE, (kernel,)).text
 
 
 def test_one_workload_has_no_table() -> None:

@@ -3,9 +3,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from adaexplore.core.plan import StepKind
 from adaexplore.core.task import Task
+from adaexplore.prompts.actions.action import all_actions
 from adaexplore.prompts.blocks import JudgeFacts
-from adaexplore.run.estimate import EDIT_TOKENS, KERNEL_TOKENS, REVIEW_TOKENS, estimate
+from adaexplore.run.estimate import KERNEL_TOKENS, REVIEW_TOKENS, estimate
 from adaexplore.settings.config import RunConfig
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
@@ -26,7 +28,8 @@ def test_without_reviewer_no_review_is_counted() -> None:
         config = RunConfig(preset=preset, total_steps=20)
         reviewed = estimate(config, [TASK], FACTS, ())
         plain = estimate(config.model_copy(update={"disable_reviewer": True}), [TASK], FACTS, ())
-        small = (20 * KERNEL_TOKENS - plain.least_output_tokens) // (KERNEL_TOKENS - EDIT_TOKENS)
+        edits = all_actions()[StepKind.SMALL].reply_tokens
+        small = (20 * KERNEL_TOKENS - plain.least_output_tokens) // (KERNEL_TOKENS - edits)
         assert small > 0
         assert reviewed.least_output_tokens - plain.least_output_tokens == small * REVIEW_TOKENS
         assert plain.requests == 20

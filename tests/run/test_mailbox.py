@@ -12,7 +12,8 @@ import pytest
 
 from adaexplore.core.draft import request_name
 from adaexplore.core.errors import AnswersPending
-from adaexplore.llm.protocol import ModelRequest, Purpose, StepData
+from adaexplore.core.plan import Purpose
+from adaexplore.llm.protocol import ModelRequest, StepData
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.records.run_records import RunRecords
 
@@ -53,7 +54,7 @@ def write_answer(prompt: Path) -> None:
     key = prompt.name.rsplit(".", 2)[0].replace(".", "/")
     purpose = Purpose(key.rsplit("/", 1)[1].partition("-")[0])
     reference = next((ROOT / "datasets/quickstart/level1").glob(f"{key.split('/')[0][2:]}_*.py"))
-    data = StepData(reference.read_text())
+    data = StepData(reference.read_text(), edits=purpose is not Purpose.LARGE)
     reply = OfflineWriter(seed=1).complete(ModelRequest(prompt.read_text(), purpose, key, data=data))
     draft = prompt.with_suffix(".draft")
     draft.write_text(reply.text)

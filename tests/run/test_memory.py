@@ -9,14 +9,14 @@ import pytest
 
 from adaexplore.core.draft import Draft, DraftOutcome
 from adaexplore.core.judging.status import Status
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan, Purpose, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelRequest
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork
@@ -91,7 +91,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     """Run one task in which all steps fail independently; return the counts in the memory."""
     make_memory(tmp_path / "m.txt")
     monkeypatch.setattr("adaexplore.judge_client.access.DummyJudge", Failing)
-    monkeypatch.setattr("adaexplore.run.build.OfflineWriter", lambda _: StubModel(answer))
+    monkeypatch.setattr("adaexplore.offline_writer.writer.OfflineWriter", lambda _: StubModel(answer))
 
     def answer(request: ModelRequest) -> str | None:
         return RULE if request.purpose is Purpose.RULE else None

@@ -12,10 +12,11 @@ import pytest
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, ProblemError
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import Purpose
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelRequest
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, StubJudge, contents, run_all, solver

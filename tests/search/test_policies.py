@@ -149,7 +149,7 @@ def test_text_and_numbers_cover_every_node(agent_type, knobs, outcomes, seed):
     policy, _ = search(agent_type, knobs, outcomes, seed)
     statistics = policy.statistics()
     assert statistics.total_nodes == len(policy.describe().splitlines()) == len(outcomes) + 1
-    assert statistics.large_step_nodes + statistics.small_step_nodes == len(outcomes)
+    assert sum(statistics.nodes.values()) == len(outcomes)
 
 
 @pytest.mark.parametrize("agent_type", sorted(POLICIES))

@@ -30,7 +30,8 @@ def test_a_failed_edit_is_marked_in_the_tree(grow):
 def test_a_tree_in_numbers(grow):
     tree = grow((0, "large", 2.0), (1, "small", "wrong"), (0, "large", "broken"))
     statistics = measure_tree(tree)
-    assert (statistics.total_nodes, statistics.large_step_nodes, statistics.small_step_nodes) == (4, 2, 1)
+    kept = statistics.as_keys()
+    assert (kept["total_nodes"], kept["large_step_nodes"], kept["small_step_nodes"]) == (4, 2, 1)
     assert (statistics.max_depth, statistics.avg_depth) == (2, 1.0)
     assert (statistics.total_visits, statistics.avg_visits) == (7, 1.75)
     two = tree[1].reward

@@ -93,13 +93,6 @@ def test_other_benchmarks_keep_their_own_dtypes(source: str) -> None:
         ({"gpu_ids": [0, 0]}, "names a GPU twice"),
         ({"gpu_models": ["H100", "h100"]}, "names a model twice"),
         ({"gpu_models": ["H100"], "gpu_ids": [0]}, "gpu_models: leave out gpu_ids"),
-        ({"server_type": "command"}, "command: missing"),
-        ({"command": "cat"}, "command: is not used without server_type: command"),
-        ({"server_type": "replay"}, "replay_path: missing"),
-        (
-            {"server_type": "replay", "replay_path": "r", "memory_update": True},
-            "memory_update: a recording has no replies for rules",
-        ),
         ({"memory_update": True, "general_memory_path": None}, "general_memory_path: missing"),
         ({"use_remote_eval": True, "remote_eval_url": "localhost:12017"}, "starts with http://"),
         ({"use_remote_eval": True, "remote_eval_url": "http://."}, "starts with http://"),

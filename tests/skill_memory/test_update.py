@@ -11,8 +11,9 @@ import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError, StorageError
 from adaexplore.core.judging.status import Status
+from adaexplore.core.plan import Purpose
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 from skill_memory import update
 from skill_memory.distil import UnusableReply, rule_in
 from skill_memory.failures.failure import Failure, TaskFailures

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, StorageError, UsageError
+from adaexplore.core.plan import Purpose
 from adaexplore.core.wire import DtypeName, ProblemReport
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.llm.protocol import ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelReply, ModelRequest
 from adaexplore.offline_writer.writer import OfflineWriter
 from synthesis.catalogue import read_catalogue
 from synthesis.journal import Journal, Reply

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.core.plan import Plan, StepKind
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.core.plan import Plan, Purpose, StepKind
+from adaexplore.llm.protocol import ModelRequest
 from adaexplore.prompts.blocks import ShownKernel
 from adaexplore.prompts.prompt import Prompt
 from tests.prompt_cache import Hit, MarkedCache, PrefixCache

@@ -14,14 +14,13 @@ from adaexplore.core.draft import ShownKernel
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.judging.parts import RuntimeStats
 from adaexplore.core.judging.status import Status
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan, Purpose, StepKind
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.protocol import Purpose
 from adaexplore.offline_writer.patches import edits_between
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.prompts.blocks import JudgeFacts

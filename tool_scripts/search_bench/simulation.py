@@ -14,7 +14,7 @@ from functools import partial
 from random import Random
 from statistics import fmean
 
-from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.plan import Plan
 from adaexplore.core.streams import stream
 from adaexplore.core.verdict import Score
 from adaexplore.search.policy import Policy
@@ -108,7 +108,7 @@ class Simulation:
         return now + call_s, step, False, plan
 
     def _answer(self, plan: Plan, rng: Random) -> Outcome:
-        if plan.kind is StepKind.SMALL:
+        if plan.kind.edits:
             outcome = self.environment.small(self._outcomes[plan.context_ids[-1]], rng)
         else:
             shown: Sequence[int] = (*plan.elite_ids, *plan.context_ids)

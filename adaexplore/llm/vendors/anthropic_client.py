@@ -14,19 +14,23 @@ from adaexplore.llm.rejection import Rejection, public_url, read_rejection, stat
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     Answer,
+    ServiceClient,
     count,
     http_libraries,
     mapping,
     marked_blocks,
     messages,
+    open_vendor,
     refuse_page,
     sdk_errors,
 )
+from adaexplore.llm.vendors.vendor import Opening, Vendor
 
 if TYPE_CHECKING:
     import anthropic
 
 CACHE_CONTROL = "cache_control"
+_KEY = "ANTHROPIC_API_KEY"
 
 _FINISHES = {
     "max_tokens": Finish.CUT,
@@ -51,7 +55,7 @@ class AnthropicService:
         self._timeout_s = timeout_s
         self._secret = sdk.api_key or ""
         self._transport_errors = _transport_errors()
-        self.key_variable = "ANTHROPIC_API_KEY"
+        self.key_variable = _KEY
         self.address = public_url(str(sdk.base_url))
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
@@ -179,3 +183,28 @@ def _block_text(block: object, kind: str = "text") -> str:
     fields = mapping(block)
     text = fields.get("text")
     return text if fields.get("type") == kind and isinstance(text, str) else ""
+
+
+def _open(opening: Opening) -> ServiceClient:
+    config = opening.config
+    advice = "set it to a key of your Anthropic account"
+    sdk = open_vendor(
+        "anthropic", "Anthropic", config.base_url, opening.timeout_s, opening.environment, advice
+    )
+    service = AnthropicService(
+        sdk, config.model_name, max_tokens=config.max_completion_tokens, timeout_s=opening.timeout_s
+    )
+    effort = None if config.reasoning_effort is None else {"effort": config.reasoning_effort}
+    parameters = {CACHE_CONTROL: "ephemeral", "temperature": config.temperature, "output_config": effort}
+    return ServiceClient(service, config.model_name, parameters)
+
+
+VENDOR = Vendor(
+    names=("claude", "anthropic"),
+    about="Anthropic (two names for the same)",
+    needs=f"`{_KEY}`, or `base_url`",
+    open=_open,
+    cost="listed",
+    names_model=True,
+    variables=(_KEY,),
+)

@@ -16,9 +16,7 @@ from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 from adaexplore.llm.retry import RetryPolicy, ServiceTrouble
-
-# A program usually has its own retries, so few are added.
-COMMAND_RETRIES = RetryPolicy(max_attempts=3, max_wait_s=60.0)
+from adaexplore.llm.vendors.vendor import Opening, Vendor
 
 _POLL_S = 0.2
 _STDERR_LIMIT = 300
@@ -115,3 +113,18 @@ def _last_line(stderr: bytes) -> str:
     lines = stderr.decode("utf-8", errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
     return f": {last[:_STDERR_LIMIT]}" if last else ""
+
+
+def _open(opening: Opening) -> CommandClient:
+    return CommandClient(opening.config.command or "", timeout_s=opening.timeout_s, stop=opening.stop)
+
+
+VENDOR = Vendor(
+    names=("command",),
+    about="any program",
+    needs="`command`",
+    open=_open,
+    cost="unknown",
+    setting=("command", "the program to run"),
+    retries=RetryPolicy(max_attempts=3, max_wait_s=60.0),  # a program usually has its own
+)

@@ -9,12 +9,14 @@ import threading
 import time
 from pathlib import Path
 
-from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
+from adaexplore.core.errors import AnswersPending, ConfigError, Interrupted, StorageError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import regular_bytes
 from adaexplore.core.text.figures import first_difference
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
+from adaexplore.llm.vendors.vendor import Opening, Vendor
+from adaexplore.settings.paths import expanded
 
 logger = logging.getLogger(__name__)
 
@@ -137,3 +139,21 @@ def _text(answer: Path) -> str:
         return regular_bytes(answer).decode("utf-8", "replace")
     except FileNotFoundError:
         return ""
+
+
+def _open(opening: Opening) -> MailboxClient:
+    config, folder, run = opening.config, opening.mailbox, ""
+    if config.mailbox_path is not None:
+        folder, run = expanded(config.mailbox_path), opening.run
+    if folder is None:
+        raise ConfigError("server_type mailbox needs mailbox_path: a folder for prompts and answers")
+    return MailboxClient(folder, wait_s=config.mailbox_wait_s, run=run, stop=opening.stop)
+
+
+VENDOR = Vendor(
+    names=("mailbox",),
+    about="people, agents or batch queues, by files",
+    needs="nothing",
+    open=_open,
+    cost="unknown",
+)

@@ -1,4 +1,4 @@
-"""OpenAI's responses API, and chat completions, which Azure and many other servers support too."""
+"""OpenAI's responses API, and chat completions, which many other servers support too."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.text.json_text import parse_json
 from adaexplore.core.usage import Usage
+from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     Answer,
+    ServiceClient,
     count,
     mapping,
     marked_blocks,
     messages,
-    not_set,
-    open_sdk,
-    read_key,
+    open_vendor,
     refuse_page,
     sdk_errors,
 )
+from adaexplore.llm.vendors.vendor import Opening, Vendor
+from adaexplore.settings.config import RunConfig
 
 if TYPE_CHECKING:
     import httpx2
     import openai
 
-AZURE_API_VERSION = "2024-12-01-preview"
 CACHE_KEY = "prompt_cache_key"
 """The parameter that routes requests with a common prefix to the same cache."""
 CACHE_OPTIONS = "prompt_cache_options"
 """The parameter that enables cache breakpoints at the end of prompt parts."""
+_KEY = "OPENAI_API_KEY"
 
 _FINISHES = {"length": Finish.CUT, "content_filter": Finish.REFUSED}
 
@@ -126,34 +128,6 @@ class ResponsesService(OpenAIService):
         return self._answer(text or refusal, finish, data)
 
 
-def open_azure(
-    model_name: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str]
-) -> OpenAIService:
-    """Connect to an Azure OpenAI deployment named ``model_name``.
-
-    The endpoint is ``base_url`` or ``AZURE_OPENAI_ENDPOINT``, the key ``AZURE_API_KEY``.
-
-    Raises:
-        ModelRequestError: no endpoint, no key, or the SDK is not installed.
-    """
-    endpoint = base_url or environment.get("AZURE_OPENAI_ENDPOINT")
-    if not endpoint:
-        raise not_set("AZURE_OPENAI_ENDPOINT", "set it to https://<resource>.openai.azure.com")
-    key = read_key(environment, "AZURE_API_KEY")
-    if key is None:
-        raise not_set("AZURE_API_KEY", "set it to a key of the Azure OpenAI resource")
-    client = open_sdk(
-        "openai",
-        "AzureOpenAI",
-        address=endpoint,
-        timeout_s=timeout_s,
-        azure_endpoint=endpoint,
-        api_version=AZURE_API_VERSION,
-        api_key=key,
-    )
-    return OpenAIService(client, model_name, "AZURE_API_KEY")
-
-
 def _parts(message: ModelRequest | Turn, marked: bool) -> list[dict[str, object]]:
     """Return the text as parts that later requests may share as a prefix, each with a breakpoint.
 
@@ -181,3 +155,49 @@ def _usage(usage: object) -> Usage | None:
     written = min(count(details.get("cache_write_tokens")), prompt - cached)
     output = count(usage.get("completion_tokens", usage.get("output_tokens")))
     return Usage(prompt, cached, output, cache_write_tokens=written)
+
+
+def chat_parameters(config: RunConfig) -> dict[str, object]:
+    """Return the parameters of chat completions; those that are None are not sent."""
+    return {
+        "temperature": config.temperature,
+        "service_tier": config.service_tier,
+        "reasoning_effort": config.reasoning_effort,
+        "max_completion_tokens": config.max_completion_tokens,
+    }
+
+
+def _response_parameters(config: RunConfig) -> dict[str, object]:
+    effort = config.reasoning_effort
+    return {
+        CACHE_OPTIONS: {"mode": "explicit"} if takes_breakpoints(config.model_name) else None,
+        "temperature": config.temperature,
+        "service_tier": config.service_tier,
+        "reasoning": None if effort is None else {"effort": effort},
+        "max_output_tokens": config.max_completion_tokens,
+    }
+
+
+def _open(opening: Opening) -> ServiceClient:
+    config, environment = opening.config, opening.environment
+    api = config.openai_api
+    if api == "auto":
+        api = "chat" if config.base_url or environment.get("OPENAI_BASE_URL") else "responses"
+    advice = "set it, set base_url to a server that needs no key"
+    sdk = open_vendor("openai", "OpenAI", config.base_url, opening.timeout_s, environment, advice)
+    kind = ResponsesService if api == "responses" else OpenAIService
+    parameters = _response_parameters(config) if api == "responses" else chat_parameters(config)
+    service = kind(sdk, config.model_name, _KEY)
+    return ServiceClient(service, config.model_name, {CACHE_KEY: "one a task", **parameters})
+
+
+VENDOR = Vendor(
+    names=("openai",),
+    about="OpenAI, or any server with its API",
+    needs=f"`{_KEY}`, or `base_url`",
+    open=_open,
+    cost="listed",
+    names_model=True,
+    variables=(_KEY,),
+    has_tiers=True,
+)

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
-from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.errors import ConfigError, ModelRequestError
 from adaexplore.core.text.figures import first_difference
-from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
-
-
-@dataclass(frozen=True)
-class RecordedReply:
-    """One reply of an earlier run.
-
-    Attributes:
-        finish: how the reply ended.
-        prompt: the prompt; None if not recorded, and then it is not compared.
-        usage: the cost to report for the reply.
-    """
-
-    purpose: Purpose
-    text: str
-    finish: Finish = Finish.COMPLETE
-    prompt: str | None = None
-    usage: Usage = field(default_factory=Usage)
+from adaexplore.llm.protocol import ModelReply, ModelRequest
+from adaexplore.llm.vendors.vendor import Opening, RecordedReply, Vendor
 
 
 class ReplayClient:
@@ -63,3 +45,21 @@ class ReplayClient:
                 "replay with the settings and the version it was made with"
             )
         return ModelReply(recorded.text, recorded.finish, recorded.usage, "replay")
+
+
+def _open(opening: Opening) -> ReplayClient:
+    if opening.replies is None:
+        raise ConfigError("server_type replay needs replay_path: the directory of a recorded run")
+    return ReplayClient(opening.replies)
+
+
+VENDOR = Vendor(
+    names=("replay",),
+    about="a recorded run",
+    needs="`replay_path`",
+    open=_open,
+    cost="nothing",
+    setting=("replay_path", "the recorded replies"),
+    has_tiers=True,
+    remembers=False,
+)
