@@ -42,8 +42,6 @@ def run(args: argparse.Namespace) -> int:
         "memory_update": False,
         **dict.fromkeys(_LIMITS),
     }
-    if "directions" not in recorded.settings():  # recorded before directions existed
-        settings["directions"] = False
     config = load_config(args.run_dir / CONFIG, chosen=settings)
     memory = config.general_memory_path
     if memory is not None and not locate(memory).exists():  # the recorded tasks hold their rules
