@@ -11,13 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic_core import PydanticCustomError
 
 from adaexplore.core.judging.profile import Profile

@@ -86,11 +86,9 @@ class Judge(Protocol):
 
     def identity(self) -> JudgeIdentity:
         """Return the judge's identity."""
-        ...
 
     def environment(self) -> Environment | None:
         """Return the judge's environment facts; None if the judge does not state them."""
-        ...
 
     def check_problem(self, task: Task) -> ReferenceFacts | None:
         """Check the reference before any model request; return the facts for prompts.
@@ -98,11 +96,9 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails, or is too large for the judge's device.
         """
-        ...
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
         """Examine a reference thoroughly; the result is in ``traits`` of the report."""
-        ...
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """Judge one candidate.
@@ -116,7 +112,6 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails.
         """
-        ...
 
     def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
         """Compile one candidate's launches for the judge's target; needs no device, executes no kernel.
@@ -127,11 +122,9 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails.
         """
-        ...
 
     def profile(self, task: Task, source: str) -> Profile | None:
         """Profile a candidate that passed; None if the judge has no profile.
 
         That is the case without a GPU, on an older judge, or if the candidate fails now.
         """
-        ...

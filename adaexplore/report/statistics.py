@@ -59,10 +59,10 @@ class Tokens(_Figures):
     ``cached`` (read from the cache) and ``written`` (added to the cache) are parts of the input.
     """
 
-    input: int | None
-    cached: int | None
-    written: int | None
-    output: int | None
+    input: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    output: int | None = None
 
 
 class Paid(_Figures):
@@ -214,7 +214,7 @@ def _paid(noted: Sequence[Usage]) -> Paid:
 
 def _tokens(usage: Usage | None) -> Tokens:
     if usage is None:
-        return Tokens(input=None, cached=None, written=None, output=None)
+        return Tokens()
     return Tokens(
         input=usage.input_tokens,
         cached=usage.cached_input_tokens,

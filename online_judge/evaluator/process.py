@@ -42,13 +42,7 @@ from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.profile import Profiling
-from online_judge.evaluator.reference import (
-    NotEnoughMemory,
-    Reference,
-    ReferenceFailed,
-    Seeds,
-    enough_memory,
-)
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds, enough_memory
 from online_judge.evaluator.timing.clean_time import CleanTiming
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed

@@ -17,13 +17,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import (
-    EvaluationRequest,
-    ProblemReport,
-    ProblemRequest,
-    ProfileReport,
-    Workload,
-)
+from adaexplore.core.wire import EvaluationRequest, ProblemReport, ProblemRequest, ProfileReport, Workload
 from online_judge.checks.facts.endings import ProcessEnd
 from online_judge.checks.facts.findings import Stage
 from online_judge.common import memory_errors
