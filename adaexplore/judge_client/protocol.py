@@ -32,21 +32,14 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class JudgeIdentity:
-    """What a judge says about itself.
+    """What a judge says about itself."""
 
-    Attributes:
-        device: ``cuda`` or ``cpu``.
-        hardware: GPU name, or a description of the CPU path.
-        versions: the judge's versions of torch, triton and python, if reported.
-        sandbox: the limits on candidates, if reported.
-        compile_target: the architecture for which it compiles, if reported.
-    """
-
-    device: str = "unknown"
-    hardware: str = "unknown"
+    device: str = "unknown"  # ``cuda`` or ``cpu``
+    hardware: str = "unknown"  # GPU name, or a description of the CPU path
+    # the judge's versions of torch, triton and python, if reported
     versions: Mapping[str, str | None] = field(default_factory=dict)
-    sandbox: Sandbox | None = None
-    compile_target: str = ""
+    sandbox: Sandbox | None = None  # the limits on candidates, if reported
+    compile_target: str = ""  # the architecture for which it compiles, if reported
 
     @property
     def triton(self) -> str | None:

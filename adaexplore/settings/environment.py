@@ -15,18 +15,13 @@ AZURE_ENDPOINT = "AZURE_OPENAI_ENDPOINT"
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment variables of this project; its token never shows in ``repr``.
+    """The environment variables of this project; its token never shows in ``repr``."""
 
-    Attributes:
-        judge_token: sent to a remote judge.
-        kernelbench_root: the folder that holds ``level1/`` and so on.
-        benchmarks: folders of other benchmarks' tasks, by the variable that names each.
-        present: the variables of model services that are set; only their clients read them.
-    """
-
-    judge_token: str | None = field(default=None, repr=False)
-    kernelbench_root: Path | None = None
+    judge_token: str | None = field(default=None, repr=False)  # sent to a remote judge
+    kernelbench_root: Path | None = None  # the folder that holds ``level1/`` and so on
+    # folders of other benchmarks' tasks, by the variable that names each
     benchmarks: Mapping[str, str] = field(default_factory=dict)
+    # the variables of model services that are set; only their clients read them
     present: frozenset[str] = frozenset()
 
 

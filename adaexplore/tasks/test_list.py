@@ -24,15 +24,11 @@ _LARGEST_ID = 1_000_000
 
 @dataclass(frozen=True)
 class Selection:
-    """One line of a test list.
-
-    Attributes:
-        problem_ids: ids in the order given, or None for all problems of the level.
-        origin: the list and the line in it, or the key of the configuration; for messages.
-    """
+    """One line of a test list."""
 
     level: int
-    problem_ids: tuple[int, ...] | None
+    problem_ids: tuple[int, ...] | None  # ids in the order given, or None for all problems of the level
+    # the list and the line in it, or the key of the configuration; for messages
     origin: str = field(default="", compare=False)
 
 

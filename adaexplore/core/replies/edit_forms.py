@@ -29,12 +29,10 @@ _COMPARED = 2000
 class Edits:
     """The edits of an answer.
 
-    Attributes:
-        edits: in order; never empty.
-        start, end: their place in the answer.
+    start, end: their place in the answer.
     """
 
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...]  # in order; never empty
     start: int
     end: int
 

@@ -40,14 +40,11 @@ _LANGUAGE_LINE = re.compile(r"\s*^(?:python\d*|py)[ \t]*\n", re.MULTILINE | re.I
 class Block:
     """A fenced block.
 
-    Attributes:
-        text: its content, without the common indentation.
-        info: the text after the opening fence.
-        start, end: its place in the reply, with its fences.
+    start, end: its place in the reply, with its fences.
     """
 
-    text: str
-    info: str
+    text: str  # its content, without the common indentation
+    info: str  # the text after the opening fence
     start: int
     end: int
 

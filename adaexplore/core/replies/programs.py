@@ -35,15 +35,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Program:
-    """A source that an answer holds.
+    """A source that an answer holds."""
 
-    Attributes:
-        source: the text to judge.
-        end: where it ends in the answer.
-    """
-
-    source: str
-    end: int
+    source: str  # the text to judge
+    end: int  # where it ends in the answer
 
 
 class _Part:

@@ -33,14 +33,10 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Source:
-    """Text that may be a program.
-
-    Attributes:
-        end: where it ends in the answer.
-    """
+    """Text that may be a program."""
 
     text: str
-    end: int
+    end: int  # where it ends in the answer
 
 
 def sources_in(answer: str, name: str) -> list[Source]:

@@ -30,16 +30,11 @@ Values = dict[str, Value]
 
 @dataclass(frozen=True)
 class Tunable:
-    """One constant.
-
-    Attributes:
-        declared: its value in the source.
-        choices: the values to try, without duplicates; ``declared`` need not be one of them.
-    """
+    """One constant."""
 
     name: str
-    declared: Value
-    choices: tuple[Value, ...]
+    declared: Value  # its value in the source
+    choices: tuple[Value, ...]  # the values to try, without duplicates; ``declared`` need not be one of them
 
 
 class TunablesError(ValueError):

@@ -29,19 +29,12 @@ _RECOMPUTED_AT_MOST = 6  # operations so cheap that two kernels may both compute
 
 @dataclass(frozen=True)
 class Summary:
-    """How a value is computed from leaves.
+    """How a value is computed from leaves."""
 
-    Attributes:
-        level: "E" one value per element, "R" one per row with reduced dimensions kept, "D" dropped.
-        axes: of the reductions within.
-        direct: leaves that reach the value element by element.
-        reduced: leaves that reach it through a reduction.
-    """
-
-    level: str
-    axes: Axes | None
-    direct: frozenset[Value]
-    reduced: frozenset[Value]
+    level: str  # "E" one value per element, "R" one per row with reduced dimensions kept, "D" dropped
+    axes: Axes | None  # of the reductions within
+    direct: frozenset[Value]  # leaves that reach the value element by element
+    reduced: frozenset[Value]  # leaves that reach it through a reduction
 
 
 @dataclass(frozen=True, eq=False)
