@@ -22,23 +22,15 @@ _FILE = re.compile(r"(\d+)\.py")
 
 @dataclass(frozen=True)
 class SetReport:
-    """The report on a set.
-
-    Attributes:
-        invalid: reasons of the unusable ones, by file name.
-        duplicates: files that compute the same as an earlier file.
-        operators: number of problems with each operator.
-        elements: minimum, median and maximum of a problem.
-        call_ms: the same for one call of the reference, by the wall clock.
-    """
+    """The report on a set."""
 
     tasks: int
     valid: int
-    invalid: dict[str, str]
-    duplicates: dict[str, str]
-    operators: dict[str, int]
-    elements: tuple[float, float, float]
-    call_ms: tuple[float, float, float]
+    invalid: dict[str, str]  # reasons of the unusable ones, by file name
+    duplicates: dict[str, str]  # files that compute the same as an earlier file
+    operators: dict[str, int]  # number of problems with each operator
+    elements: tuple[float, float, float]  # minimum, median and maximum of a problem
+    call_ms: tuple[float, float, float]  # the same for one call of the reference, by the wall clock
 
 
 def check_set(
