@@ -1,7 +1,5 @@
 """``adaexplore lint``: find mistakes that keep kernels from working."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

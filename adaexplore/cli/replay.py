@@ -1,7 +1,5 @@
 """``adaexplore replay``: repeat a recorded run offline."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

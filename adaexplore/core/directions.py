@@ -1,7 +1,5 @@
 """Ids of the directions that the search may give to sibling steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 FREE = ""

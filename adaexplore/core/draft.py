@@ -1,7 +1,5 @@
 """A candidate's source and its origin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum

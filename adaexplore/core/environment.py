@@ -3,8 +3,6 @@
 A field that a judge cannot state is None or empty; then prompts leave it out.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field

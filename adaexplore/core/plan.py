@@ -1,7 +1,5 @@
 """Plans of a search policy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """One finished step of a search: its node in the tree, its draft, its verdict."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from adaexplore.core.draft import AS_BEFORE, Draft, DraftOutcome

@@ -1,7 +1,5 @@
 """A problem to solve."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass

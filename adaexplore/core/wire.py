@@ -4,8 +4,6 @@ Field names, defaults and types are those of the released service, so its client
 the fields under "added here" have defaults that mean what the release did.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The GPU that prompts name."""
 
-from __future__ import annotations
-
 import re
 
 from adaexplore.judge_client.protocol import JudgeIdentity

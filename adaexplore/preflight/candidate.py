@@ -1,7 +1,5 @@
 """A candidate's module: its imports, its kernels, its functions and classes."""
 
-from __future__ import annotations
-
 import ast
 import symtable
 import warnings

@@ -1,7 +1,5 @@
 """The lints: each has an id, and a message that says what to do instead."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Lints on launches: arguments compared with the kernel's parameters and autotune configurations."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

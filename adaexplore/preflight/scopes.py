@@ -1,7 +1,5 @@
 """Variables of functions and attributes of ModelNew with one known constant value."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Names and parameters of the judge's Triton, as ``GET /v2/environment`` states them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Requests of a user to a running run, from another terminal."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Read the steps of one task's folder, written by this project or by the release."""
 
-from __future__ import annotations
-
 import filecmp
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Figures per category of problems."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Paired comparison of runs with several configurations on the same tasks and seeds."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence

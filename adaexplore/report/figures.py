@@ -1,7 +1,5 @@
 """Figures over the best kernels of tasks, by the published definitions of benchmarks."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence

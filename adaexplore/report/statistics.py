@@ -1,7 +1,5 @@
 """The figures of a run, by the definitions of the paper's evaluation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path

@@ -4,8 +4,6 @@ The real policy plans every step on made-up verdicts. Its plans are rendered as 
 the usual length. Only the lengths of replies are assumed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A recorded run in place of a model and a judge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 

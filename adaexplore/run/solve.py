@@ -1,7 +1,5 @@
 """The one loop: plan, draft, verdict, observe, record."""
 
-from __future__ import annotations
-
 import logging
 import random
 import threading

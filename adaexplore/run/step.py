@@ -1,7 +1,5 @@
 """One step of a search: a draft is written, checked and repaired, then judged."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping, Sequence

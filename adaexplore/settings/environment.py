@@ -1,7 +1,5 @@
 """Environment variables of the agent side; no other module reads them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

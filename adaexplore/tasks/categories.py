@@ -4,8 +4,6 @@ A problem whose operators are all in one category has that category. With operat
 categories it is ``Fusion``; with int8 or fp8 values it is always ``Quantization``.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

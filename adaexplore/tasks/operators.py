@@ -6,8 +6,6 @@ leading dimensions). After a colon follows its content unless that is any float:
 names that patterns and values bind, such as ``(H-k)//s+1``; an expression has no spaces.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Mapping

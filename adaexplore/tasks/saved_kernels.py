@@ -1,7 +1,5 @@
 """Folders of saved kernels: ``level<N>/<problem id>.py``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -7,8 +7,6 @@
 Blank lines and text after ``#`` are ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Export all pages as one file that works without a server and without external addresses."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The data that pages show: values that need no files."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence

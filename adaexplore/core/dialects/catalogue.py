@@ -1,7 +1,5 @@
 """Find the tasks of other benchmarks, and make problem files and candidates by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ candidate is Python source with ``run``, or a solution's JSON; ``run`` returns t
 destination-passing style, fills tensors that follow the inputs.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math

@@ -1,7 +1,5 @@
 """Read the edits of an answer in the forms that models write besides numbered tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ Models write code at the margin inside list items, open fences after text, forge
 right after code. So this reads lines by their fences only, in time linear in the length of the text.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Choose the program of an answer: the last complete one that defines a class."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

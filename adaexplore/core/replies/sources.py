@@ -1,7 +1,5 @@
 """Find everything in an answer that may be source text: in fences, in wrappers, or bare between prose."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

@@ -1,7 +1,5 @@
 """Extract the kernel from a model's reply as the release does: the first fenced block counts."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Text edits in models' replies: old and new text in numbered tags, applied all or none."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence

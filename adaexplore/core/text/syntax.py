@@ -4,8 +4,6 @@ CPython 3.11 has one depth counter of trees for all threads: two parallel parses
 AST constructor recursion depth mismatch`` for valid source. So a lock allows one parse at a time.
 """
 
-from __future__ import annotations
-
 import ast
 import threading
 from collections.abc import Iterable, Iterator, Sequence

@@ -9,8 +9,6 @@ A candidate declares them at its top level, all as literals:
 A constant that a kernel reads as a global may be wrapped, as Triton requires: ``BLOCK_M = tl.constexpr(64)``.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Mapping, Sequence

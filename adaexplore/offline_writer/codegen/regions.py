@@ -5,8 +5,6 @@ computes from its leaves (tensors that exist). Shapes are unknown here, so value
 code alone shows that their shapes agree, see ``Summary``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace

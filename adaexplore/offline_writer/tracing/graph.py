@@ -1,7 +1,5 @@
 """Values of a traced ``forward``: host expressions, and values that a kernel can compute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Inline packages on the agent side: decide whether a problem needs it, and ask the worker."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools

@@ -1,7 +1,5 @@
 """Imported modules as source: which statement defines a name, and in which order statements ran."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib
