@@ -5,8 +5,6 @@ are measured or most of the budget is spent. In a final the fastest and the decl
 candidate process reports these times, so they are claims; another process judges the winner from the start.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import time

@@ -1,7 +1,5 @@
 """The evaluator's side of its leases: ask the gateway for use of the device."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager

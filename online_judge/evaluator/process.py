@@ -10,8 +10,6 @@ On both sides a module keeps the mode in which it was constructed: the judge add
 are seeded alike before each call, and buffers such as running statistics are put back before each.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

@@ -1,7 +1,5 @@
 """One slot of one device: does jobs with an evaluator and a candidate process."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging
