@@ -1,7 +1,5 @@
 """Build a memory from recorded failures at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One line of skill memory: the rule, its evidence, and the versions for which it was verified."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any

@@ -5,8 +5,6 @@ failures. So the number and order of workers, repeated reports of a task and kil
 The model is asked without the lock.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The catalogue of operators: read it, draw from it, and find its operators in a problem's source."""
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Iterator, Mapping

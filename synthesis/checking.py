@@ -1,7 +1,5 @@
 """Check a whole set with a judge, possibly another one than the set was made with."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable

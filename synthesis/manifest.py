@@ -1,7 +1,5 @@
 """The manifest of a synthesised set: ``manifest.jsonl`` beside ``1.py``, ``2.py`` ..."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Fill a folder with problems: attempts run in parallel, are stored in order, and never repeat."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import deque

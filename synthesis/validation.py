@@ -1,7 +1,5 @@
 """Validate a problem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from adaexplore.core.wire import DtypeName, ProblemReport

@@ -7,8 +7,6 @@ started. At the end a summary goes to standard output: TritonBench's own metrics
 kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of FlashInfer-Bench.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib

@@ -4,8 +4,6 @@
 ``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--out FILE.json]``
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

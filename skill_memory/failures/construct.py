@@ -1,7 +1,5 @@
 """Find the construct that an error is about in the syntax tree of the offending line, without own names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

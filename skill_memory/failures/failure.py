@@ -1,7 +1,5 @@
 """Failing steps, and the independence of failures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 

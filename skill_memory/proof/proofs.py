@@ -1,7 +1,5 @@
 """Find reproducers and counterparts for rules without them; no model is needed."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import re

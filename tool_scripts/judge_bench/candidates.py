@@ -1,7 +1,5 @@
 """Candidates with their problems, and the choice of candidates for each part."""
 
-from __future__ import annotations
-
 import ast
 import random
 import re

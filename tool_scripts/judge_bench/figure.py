@@ -1,7 +1,5 @@
 """One figure, and the statistics that figures share."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence

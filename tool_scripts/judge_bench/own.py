@@ -1,7 +1,5 @@
 """Candidates of the offline writer for this benchmark's own problems and for the quickstart's."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

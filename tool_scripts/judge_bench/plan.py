@@ -1,7 +1,5 @@
 """The options of one call of the benchmark."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence

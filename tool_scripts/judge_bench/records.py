@@ -1,7 +1,5 @@
 """Records of the measurements: one JSON line per finished unit, so that a killed part can continue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 

@@ -4,8 +4,6 @@ An environment keeps its memory of a candidate in ``Outcome.state``. It never se
 never sees ``true_speedup``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

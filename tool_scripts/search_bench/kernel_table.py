@@ -10,8 +10,6 @@ in capitals is a number (a block size, warps, stages), one in lower case is a st
 typical mistake of models, added to a right candidate.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence

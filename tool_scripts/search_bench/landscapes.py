@@ -5,8 +5,6 @@ climbs by small steps with some probability and size, and ends at a ceiling. A l
 kernels usually keeps the best one's kind of structure, else it draws one anew.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Steps of recorded trees: start and end of each, and the best of its lineage."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -3,8 +3,6 @@
 They are paired by seed: with the same seed every policy has the same problem and the same luck.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Sequence
