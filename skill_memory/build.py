@@ -12,8 +12,6 @@ from skill_memory.update import MemoryUpdater
 
 @dataclass(frozen=True)
 class Built:
-    """The result of building a memory."""
-
     failures: int  # number of failures, without wrong values and infrastructure
     infrastructure: int  # number of failing steps that were not the candidate's fault
     signatures: int  # number of kinds of failure

@@ -47,8 +47,6 @@ class Proof:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule."""
-
     text: str  # the sentence that prompts show
     # the number of independent failures behind it
     count: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]

@@ -46,8 +46,6 @@ _ERROR_CHARS = 400
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """The result of an update."""
-
     calls: int = 0  # number of model requests
     usage: Usage = field(default_factory=Usage)  # their cost
     added: tuple[str, ...] = ()  # new rules

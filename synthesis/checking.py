@@ -20,8 +20,6 @@ _FILE = re.compile(r"(\d+)\.py")
 
 @dataclass(frozen=True)
 class SetReport:
-    """The report on a set."""
-
     tasks: int
     valid: int
     invalid: dict[str, str]  # reasons of the unusable ones, by file name

@@ -11,8 +11,6 @@ FILE_NAME = "manifest.jsonl"
 
 
 class Entry(BaseModel):
-    """One problem."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: int = Field(ge=1)  # the number in its file's name

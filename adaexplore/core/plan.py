@@ -5,8 +5,6 @@ from enum import StrEnum
 
 
 class StepKind(StrEnum):
-    """The kind of a step."""
-
     DUMMY_ROOT = "dummy_root"
     LARGE = "large_step"
     SMALL = "small_step"

@@ -79,8 +79,6 @@ class NodeState:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """The record of one step."""
-
     node: NodeState
     draft: Draft
     # the verdict that the search goes on with; None if there was nothing to judge. If edits failed it is the

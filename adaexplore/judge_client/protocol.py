@@ -30,8 +30,6 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class JudgeIdentity:
-    """What a judge says about itself."""
-
     device: str = "unknown"  # ``cuda`` or ``cpu``
     hardware: str = "unknown"  # GPU name, or a description of the CPU path
     # the judge's versions of torch, triton and python, if reported

@@ -12,8 +12,6 @@ from adaexplore.records import layout
 
 
 class Action(StrEnum):
-    """The kinds of requests."""
-
     PIN = "pin"  # the next step of a task edits this node
     NOTE = "note"  # text at the end of all further prompts
     BAN = "ban"  # the search ignores a node and all below it from now on

@@ -20,8 +20,6 @@ class Judged:
 
 @dataclass(frozen=True)
 class CategoryFigures:
-    """Figures of one category."""
-
     category: str
     tasks: int  # number of its tasks in all runs
     correct: int  # tasks with a correct kernel

@@ -20,8 +20,6 @@ Logs = dict[tuple[str, int], float]
 
 
 class Compared(BaseModel):
-    """The figures of one configuration."""
-
     model_config = ConfigDict(frozen=True)
 
     name: str

@@ -29,7 +29,6 @@ class FileLinks(Links):
 
 
 def export_page(shown: Shown, sources: Sequence[Source]) -> str:
-    """Return the file's text."""
     links = FileLinks(shown.runs)
     panels, left_out = _panels(shown.runs, sources, links)
     tasks = [

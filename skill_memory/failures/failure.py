@@ -23,8 +23,6 @@ _CANDIDATES_OWN_END = "Subprocess failed"
 
 @dataclass(frozen=True)
 class Failure:
-    """One failing step of a task."""
-
     step: int
     source: str  # the candidate
     verdict: Verdict

@@ -12,8 +12,6 @@ from tool_scripts.judge_bench.records import Session
 
 
 class Figure(BaseModel):
-    """One figure."""
-
     model_config = ConfigDict(frozen=True)
 
     name: str
@@ -35,7 +33,6 @@ def met(missed: object, enough: object) -> bool | None:
 
 
 def counts(values: Iterable[object]) -> dict[str, int]:
-    """Return how often each value occurs."""
     return dict(Counter(map(str, values)))
 
 

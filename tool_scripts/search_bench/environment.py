@@ -12,8 +12,6 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one step."""
-
     compiled: bool
     correct: bool
     speedup: float = 0.0  # as measured, noise included; 0 unless correct

@@ -102,7 +102,6 @@ class Landscape:
 
 
 def landscapes() -> list[Landscape]:
-    """Return the families of tier C."""
     return [
         Landscape("plateau", (Structure(1.0, 0.0, 2.0, 0.08, 0.6),), worse=0.2, spread=0.5),
         Landscape(

@@ -28,8 +28,6 @@ Values = dict[str, Value]
 
 @dataclass(frozen=True)
 class Tunable:
-    """One constant."""
-
     name: str
     declared: Value  # its value in the source
     choices: tuple[Value, ...]  # the values to try, without duplicates; ``declared`` need not be one of them

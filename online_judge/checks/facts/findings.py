@@ -41,8 +41,6 @@ class Fact(BaseModel):
 
 
 class Stage(StrEnum):
-    """Stage of a candidate's evaluation."""
-
     LOAD = "load"
     CONSTRUCT = "construct"
     FORWARD = "forward"
