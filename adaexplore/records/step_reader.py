@@ -80,20 +80,12 @@ class StepReader:
         return order
 
     def lost_log(self) -> Path | None:
-        """Return the log without which :meth:`numbers` refuses to read the steps; None if none is missing.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the log without which :meth:`numbers` refuses to read the steps; None if none is missing."""
         names = self._names()
         return self._lost(names, *self._in_order(names))
 
     def after_gap(self) -> list[int]:
-        """Return the complete steps, by number, that are not in the order of :meth:`numbers`.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the complete steps, by number, that are not in the order of :meth:`numbers`."""
         names = self._names()
         order, _ = self._in_order(names)
         return [step for step in self._complete(names) if step not in order]
