@@ -260,7 +260,7 @@ class TaskRecords(StepReader):
                 self._lock.write_text(self.folder / path.name, content.read(path))
 
     def set_aside(self) -> None:
-        """Rename the logs of complete steps that :meth:`numbers` leaves out, so that new steps do not mix in."""
+        """Rename the logs of complete steps after a gap, so that new steps do not mix in."""
         for step in self.after_gap():
             retire_log(self.files(step))
 
