@@ -57,12 +57,12 @@ MAX_WORKLOADS = 128
 
 def fits(gpus: Sequence[str], hardware: str) -> bool:
     """Return whether ``hardware`` is one of the models: it has all words of the model's name. Empty: any."""
-    words = _words(hardware)
-    return not gpus or any(_words(gpu) <= words for gpu in gpus)
+    return not gpus or any(words(gpu) <= words(hardware) for gpu in gpus)
 
 
 @lru_cache(1024)  # clients choose the names
-def _words(name: str) -> frozenset[str]:
+def words(name: str) -> frozenset[str]:
+    """Return the words of a GPU's name, in small letters."""
     return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
