@@ -10,7 +10,7 @@ from itertools import islice
 
 from adaexplore.core.replies.sources import Source, sources_in
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
-from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.core.text.syntax import bound_names, parsed, statements
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 _AS_BEFORE = r"(?:(?:same )?as (?:before|above)|unchanged|omitted|existing code|rest of the \w+)"
@@ -47,12 +47,7 @@ class _Part:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        if len(self.text) > MOST_PARSED_CHARS:
-            return None
-        try:
-            return parse(self.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        return parsed(self.text) if len(self.text) <= MOST_PARSED_CHARS else None
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -22,6 +22,14 @@ def parse(source: str) -> ast.Module:
         return ast.parse(source)
 
 
+def parsed(source: str) -> ast.Module | None:
+    """Parse a module; None for text that is not Python or is nested too deeply."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse_expression(source: str) -> ast.Expression:
     """Parse one expression; raises as :func:`parse`."""
     with _ONE_AT_A_TIME:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.core.text.syntax import bound_names, parsed, statements
 
 TUNABLES = "TUNABLES"
 MAX_NAMES = 6
@@ -98,11 +98,8 @@ class _Literal:
 
 
 def _declarations(source: str) -> list[tuple[Tunable, _Literal]]:
-    if TUNABLES not in source:
-        return []
-    try:
-        module = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = parsed(source) if TUNABLES in source else None
+    if module is None:
         return []
     bindings = _bindings(module)
     table = bindings.get(TUNABLES, [])
