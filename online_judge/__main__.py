@@ -1,7 +1,5 @@
 """``python -m online_judge``: serve the judge, on a free port if asked for port 0."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import gc

@@ -1,7 +1,5 @@
 """Build a memory from recorded failures at once."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,22 +12,12 @@ from skill_memory.update import MemoryUpdater
 
 @dataclass(frozen=True)
 class Built:
-    """The result of building a memory.
-
-    Attributes:
-        failures: number of failures, without wrong values and infrastructure.
-        infrastructure: number of failing steps that were not the candidate's fault.
-        signatures: number of kinds of failure.
-        model_calls: number of model requests.
-        explained: share of the failures whose signature has a rule that recurred.
-    """
-
-    failures: int
-    infrastructure: int
-    signatures: int
-    model_calls: int
+    failures: int  # number of failures, without wrong values and infrastructure
+    infrastructure: int  # number of failing steps that were not the candidate's fault
+    signatures: int  # number of kinds of failure
+    model_calls: int  # number of model requests
     rules: int
-    explained: float
+    explained: float  # share of the failures whose signature has a rule that recurred
 
 
 def build(collected: Collected, path: Path, client: ModelClient) -> Built:

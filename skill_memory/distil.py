@@ -1,7 +1,5 @@
 """Distil a rule from a kind of failure: the prompt, and the parsing of the reply."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Match a new rule with known rules: by their words, or by a model in doubtful cases."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """One line of skill memory: the rule, its evidence, and the versions for which it was verified."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any
@@ -49,36 +47,21 @@ class Proof:
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
-
-    Attributes:
-        text: the sentence that prompts show.
-        count: the number of independent failures behind it.
-        tasks: these failures, ``<run>/<task>#<large step>``; fewer than ``count`` if the rule came
-            from a file without them.
-        signatures: keys of the kinds of failure that it explains, the most frequent first.
-        evidence: some of the recorded failures.
-        reproducer: a minimal candidate with this failure.
-        counterpart: a working candidate without the forbidden construct.
-        others: further such pairs, if the rule forbids several constructs.
-        problem: the reference for all compilations; None for the plain one.
-        verified: the versions for which the rule was checked.
-        lint: the id of the lint that covers it.
-        extra: unknown keys of the line; they are kept.
-    """
-
-    text: str
+    text: str  # the sentence that prompts show
+    # the number of independent failures behind it
     count: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+    # these failures, ``<run>/<task>#<large step>``; fewer than ``count`` if the rule came from a file without
+    # them
     tasks: tuple[str, ...] = ()
-    signatures: tuple[str, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-    reproducer: str | None = None
-    counterpart: str | None = None
-    others: tuple[Proof, ...] = ()
-    problem: str | None = None
-    verified: tuple[Verified, ...] = ()
-    lint: str | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    signatures: tuple[str, ...] = ()  # keys of the kinds of failure that it explains, the most frequent first
+    evidence: tuple[Evidence, ...] = ()  # some of the recorded failures
+    reproducer: str | None = None  # a minimal candidate with this failure
+    counterpart: str | None = None  # a working candidate without the forbidden construct
+    others: tuple[Proof, ...] = ()  # further such pairs, if the rule forbids several constructs
+    problem: str | None = None  # the reference for all compilations; None for the plain one
+    verified: tuple[Verified, ...] = ()  # the versions for which the rule was checked
+    lint: str | None = None  # the id of the lint that covers it
+    extra: Mapping[str, Any] = field(default_factory=dict)  # unknown keys of the line; they are kept
 
     @property
     def proofs(self) -> tuple[Proof, ...]:

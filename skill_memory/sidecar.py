@@ -53,19 +53,15 @@ class Pending(BaseModel):
 
 
 class Sidecar(BaseModel):
-    """State of one memory file.
-
-    Attributes:
-        kinds: failures by signature key.
-        rules: for each signature key or family the rule that explains it; None for no rule.
-        pending: the last rewrite, so that a process killed between the two writes loses nothing.
-    """
+    """State of one memory file."""
 
     model_config = ConfigDict(frozen=True)
 
     version: int = 2
-    kinds: dict[str, Kind] = Field(default_factory=dict)
+    kinds: dict[str, Kind] = Field(default_factory=dict)  # failures by signature key
+    # for each signature key or family the rule that explains it; None for no rule
     rules: dict[str, str | None] = Field(default_factory=dict)
+    # the last rewrite, so that a process killed between the two writes loses nothing
     pending: Pending | None = None
 
     def rule_of(self, key: str, known: Mapping[str, str]) -> str | None:

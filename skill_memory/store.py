@@ -3,8 +3,6 @@
 Functions raise ConfigError if the file cannot be read, and StorageError if it cannot be written.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import math

@@ -5,8 +5,6 @@ failures. So the number and order of workers, repeated reports of a task and kil
 The model is asked without the lock.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -48,19 +46,10 @@ _ERROR_CHARS = 400
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """The result of an update.
-
-    Attributes:
-        calls: number of model requests.
-        usage: their cost.
-        added: new rules.
-        raised: rules with a higher count.
-    """
-
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    added: tuple[str, ...] = ()
-    raised: tuple[str, ...] = ()
+    calls: int = 0  # number of model requests
+    usage: Usage = field(default_factory=Usage)  # their cost
+    added: tuple[str, ...] = ()  # new rules
+    raised: tuple[str, ...] = ()  # rules with a higher count
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """The catalogue of operators: read it, draw from it, and find its operators in a problem's source."""
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Iterator, Mapping
@@ -13,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import first_fault, input_bytes
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parsed
 from adaexplore.tasks.operators import Operator
 
 WEIGHTS: Mapping[str, float] = {
@@ -97,9 +95,8 @@ def _own() -> Catalogue:
 def _called(source: str) -> Iterator[str]:
     """Yield the dotted names of calls, ``.name`` for methods, torch's names for arithmetic."""
     aliases = {"F": "torch.nn.functional", "nn": "torch.nn", "torch": "torch"}
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return
     methods = [
         method

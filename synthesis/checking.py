@@ -1,7 +1,5 @@
 """Check a whole set with a judge, possibly another one than the set was made with."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -22,23 +20,13 @@ _FILE = re.compile(r"(\d+)\.py")
 
 @dataclass(frozen=True)
 class SetReport:
-    """The report on a set.
-
-    Attributes:
-        invalid: reasons of the unusable ones, by file name.
-        duplicates: files that compute the same as an earlier file.
-        operators: number of problems with each operator.
-        elements: minimum, median and maximum of a problem.
-        call_ms: the same for one call of the reference, by the wall clock.
-    """
-
     tasks: int
     valid: int
-    invalid: dict[str, str]
-    duplicates: dict[str, str]
-    operators: dict[str, int]
-    elements: tuple[float, float, float]
-    call_ms: tuple[float, float, float]
+    invalid: dict[str, str]  # reasons of the unusable ones, by file name
+    duplicates: dict[str, str]  # files that compute the same as an earlier file
+    operators: dict[str, int]  # number of problems with each operator
+    elements: tuple[float, float, float]  # minimum, median and maximum of a problem
+    call_ms: tuple[float, float, float]  # the same for one call of the reference, by the wall clock
 
 
 def check_set(

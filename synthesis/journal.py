@@ -1,7 +1,5 @@
 """Journal of attempts at problems, so that nothing is requested or counted twice."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The manifest of a synthesised set: ``manifest.jsonl`` beside ``1.py``, ``2.py`` ..."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +11,16 @@ FILE_NAME = "manifest.jsonl"
 
 
 class Entry(BaseModel):
-    """One problem.
-
-    Attributes:
-        id: the number in its file's name.
-        attempt: number of the attempt that made it, from 1.
-        operators: the operators that it calls, by their path in torch.
-        hash: SHA-256 of the file.
-        graph: the judge's hash of operators, data flow and shapes.
-        elements: number of elements of inputs, weights and outputs.
-    """
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    id: int = Field(ge=1)
-    attempt: int = Field(ge=1)
+    id: int = Field(ge=1)  # the number in its file's name
+    attempt: int = Field(ge=1)  # number of the attempt that made it, from 1
     style: str
     model: str
-    operators: list[str]
-    hash: str
-    graph: str
-    elements: int
+    operators: list[str]  # the operators that it calls, by their path in torch
+    hash: str  # SHA-256 of the file
+    graph: str  # the judge's hash of operators, data flow and shapes
+    elements: int  # number of elements of inputs, weights and outputs
 
 
 class Manifest:

@@ -1,7 +1,5 @@
 """The four styles of requests for a problem."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Fill a folder with problems: attempts run in parallel, are stored in order, and never repeat."""
 
-from __future__ import annotations
-
 import hashlib
 import threading
 from collections import deque
@@ -35,38 +33,24 @@ _FEWEST_FAILURES = 20
 
 @dataclass(frozen=True)
 class Order:
-    """The request for a set.
+    """The request for a set."""
 
-    Attributes:
-        count: number of problems in the finished folder.
-        styles: styles of requests; each attempt draws one.
-        dtype: the dtype in which problems must work.
-        workers: number of parallel attempts.
-    """
-
-    count: int
-    styles: tuple[Style, ...] = tuple(Style)
+    count: int  # number of problems in the finished folder
+    styles: tuple[Style, ...] = tuple(Style)  # styles of requests; each attempt draws one
     sizes: Sizes = field(default_factory=lambda: Sizes(2**15, 2**18))
-    dtype: DtypeName = "fp32"
+    dtype: DtypeName = "fp32"  # the dtype in which problems must work
     seed: int = 0
-    workers: int = 1
+    workers: int = 1  # number of parallel attempts
 
 
 @dataclass(frozen=True)
 class Account:
-    """The result so far, including earlier runs on the same folder.
+    """The result so far, including earlier runs on the same folder."""
 
-    Attributes:
-        asked: number of wanted problems.
-        written: number of problems in the folder.
-        rejected: number of rejected attempts, by reason.
-        operators: number of different operators in all problems.
-    """
-
-    asked: int
-    written: int
-    rejected: dict[str, int]
-    operators: int
+    asked: int  # number of wanted problems
+    written: int  # number of problems in the folder
+    rejected: dict[str, int]  # number of rejected attempts, by reason
+    operators: int  # number of different operators in all problems
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Validate a problem."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from adaexplore.core.wire import DtypeName, ProblemReport
@@ -31,21 +29,13 @@ MAX_CALL_MS = 2000.0
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of validating a problem; ``reason`` is empty if it is usable.
+    """The result of validating a problem; ``reason`` is empty if it is usable."""
 
-    Attributes:
-        reason: why it is unusable, in a fixed wording for counts.
-        detail: the reason with the details of this problem.
-        graph: the judge's hash of its computation.
-        elements: number of elements of inputs, weights and outputs.
-        call_ms: time of one call.
-    """
-
-    reason: str = ""
-    detail: str = ""
-    graph: str = ""
-    elements: int = 0
-    call_ms: float = 0.0
+    reason: str = ""  # why it is unusable, in a fixed wording for counts
+    detail: str = ""  # the reason with the details of this problem
+    graph: str = ""  # the judge's hash of its computation
+    elements: int = 0  # number of elements of inputs, weights and outputs
+    call_ms: float = 0.0  # time of one call
 
 
 def examine(judge: Judge, source: str, dtype: DtypeName, *, margin: bool = True) -> Finding:

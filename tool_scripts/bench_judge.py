@@ -5,8 +5,6 @@
 ``results/judge/README.md`` says what each figure means. The work is in ``tool_scripts/judge_bench``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -6,8 +6,6 @@
 server of the tests, which caches, so this needs a checkout of the repository.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -5,8 +5,6 @@
 ``results/search/README.md`` explains each figure. The parts are in ``tool_scripts/search_bench``.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Candidates for whole benchmarks, and FlashInfer-Bench's solutions and traces from verdicts."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -7,8 +7,6 @@ A phrase is found across line breaks. The names in ``EXEMPT``, which clients and
 allowed. Names of tests have at most eight words.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -5,8 +5,6 @@
 Runs ``--help`` of each command and two tasks of the quickstart. Needs a package index.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

@@ -9,8 +9,6 @@ exits with 75 if its time ends first. A file holds whole answers. The lists belo
 ignores, so they can change without judging again.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import hashlib

@@ -7,8 +7,6 @@ started. At the end a summary goes to standard output: TritonBench's own metrics
 kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of FlashInfer-Bench.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import contextlib
@@ -119,7 +117,8 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     so if a test prints nothing, each candidate that runs is right. Speedup is the mean ratio of summed times,
     over plausible ratios. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
-    called = [line for line in lines if "metrics" in line and _ran(line)]
+    judged = [line for line in lines if "metrics" in line]
+    called = [line for line in judged if calls_ran(from_metrics(line["metrics"]))]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
     right = [line for line in lines if line.get("correct")]
     sound = [line for line in right if not line["flags"]]
@@ -142,10 +141,6 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if line["status"] == "error" or (line["candidate"] == "reference" and not line.get("correct"))
         },
     }
-
-
-def _ran(line: Mapping[str, Any]) -> bool:
-    return calls_ran(from_metrics(line["metrics"]))
 
 
 def _ratio(line: Mapping[str, Any]) -> float | None:

@@ -4,8 +4,6 @@
 ``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--out FILE.json]``
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -40,21 +38,13 @@ _LIMIT_S = 600.0
 
 @dataclass(frozen=True)
 class Checked:
-    """One candidate and the result of a check.
+    """One candidate and the result of a check."""
 
-    Attributes:
-        candidate: with its recorded outcome.
-        found: the lints that found something, or the gate's status.
-        stopped: whether the check refuses it.
-        seconds: duration at the client.
-        inside_s: the part of it in the judge's slot, until the report; None for lints.
-    """
-
-    candidate: Candidate
-    found: tuple[str, ...]
-    stopped: bool
-    seconds: float
-    inside_s: float | None = None
+    candidate: Candidate  # with its recorded outcome
+    found: tuple[str, ...]  # the lints that found something, or the gate's status
+    stopped: bool  # whether the check refuses it
+    seconds: float  # duration at the client
+    inside_s: float | None = None  # the part of it in the judge's slot, until the report; None for lints
 
 
 def class_of(candidate: Candidate) -> str:

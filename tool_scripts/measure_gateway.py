@@ -6,8 +6,6 @@ fifth, and the nine clients start one after the other, so that jobs do not all s
 moments.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import gc

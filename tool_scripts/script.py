@@ -1,7 +1,5 @@
 """Logs, errors and output of the scripts."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import sys

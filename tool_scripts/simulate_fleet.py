@@ -6,8 +6,6 @@ middle a tenth of the machines is lost: ``--detect`` seconds later their jobs go
 five minutes the machines join again.
 """
 
-from __future__ import annotations
-
 import argparse
 import heapq
 import itertools

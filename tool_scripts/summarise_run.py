@@ -6,8 +6,6 @@ Figures are those of ``adaexplore stats``; this adds hardware, versions, setting
 and for each task the outcomes of its steps and the times of its best kernel.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``adaexplore baseline``: time the references themselves and record the times for a GPU."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

@@ -1,7 +1,5 @@
 """``adaexplore build-memory``: make rules from recorded failures, and verify them."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

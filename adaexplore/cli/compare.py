@@ -1,7 +1,5 @@
 """``adaexplore compare``: run the same tasks and seeds with several configurations."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """``adaexplore compile-check``: compile one kernel's launches for a GPU, without one."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from pathlib import Path

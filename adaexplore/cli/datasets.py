@@ -1,7 +1,5 @@
 """``adaexplore datasets``: list, download and check public benchmarks."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """``adaexplore doctor``: what is installed, and what it can run."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """``adaexplore run --dry-run``: estimate a run's requests, tokens, cost and time."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

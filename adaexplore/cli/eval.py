@@ -1,7 +1,5 @@
 """``adaexplore eval``: judge a kernel against a problem, or compare two kernels."""
 
-from __future__ import annotations
-
 import argparse
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``adaexplore export``: recorded runs as training data."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """``adaexplore judge``: start the judge service in the foreground."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,11 +1,7 @@
 """``adaexplore lint``: find mistakes that keep kernels from working."""
 
-from __future__ import annotations
-
 import argparse
 import json
-import logging
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +17,6 @@ from adaexplore.preflight.triton_names import read_triton
 from adaexplore.tasks.sources import task_from_file
 
 FOUND = 1
-_VERSION = re.compile(r"\d+(\.\d+)+(\+\S+)?")
-
-logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_task(parser, required=False)
     parser.add_argument(
         "--triton",
+        type=Path,
         metavar="FILE",
         help="judge_environment.json of a run: names and parameters of that judge's Triton (default: none)",
     )
@@ -49,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     """
     if not args.timeout > 0:
         raise UsageError(f"--timeout must be above 0, not {args.timeout:g}")
-    triton = _triton(args.triton)
+    triton = None if args.triton is None else read_triton(args.triton)
     reference = None if args.task is None else task_from_file(args.task, "fp32").reference
     told, unread = [], []
     for file in args.files:
@@ -74,16 +68,6 @@ def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> No
             show(f"{file}:{each.line}: {each.message} [{each.rule}]")
         if not found:
             show(f"{file}: nothing found")
-
-
-def _triton(given: str | None) -> TritonFacts | None:
-    if given is not None and _VERSION.fullmatch(given):  # the option's values in earlier versions
-        logger.warning(
-            "--triton takes a run's judge_environment.json now; %s is ignored, and lints of names are off",
-            given,
-        )
-        return None
-    return None if given is None else read_triton(Path(given))
 
 
 def _findings(file: Path, triton: TritonFacts | None, reference: str | None) -> tuple[Finding, ...]:

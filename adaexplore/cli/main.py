@@ -1,7 +1,5 @@
 """``adaexplore COMMAND ...``: errors become one line and an exit code here."""
 
-from __future__ import annotations
-
 import argparse
 import difflib
 import errno

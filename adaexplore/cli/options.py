@@ -1,7 +1,5 @@
 """Options that several commands share, and the configuration that they and ``--config`` give."""
 
-from __future__ import annotations
-
 import argparse
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """``adaexplore profile``: show where a kernel spends its time on the judge's GPU."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

@@ -1,7 +1,5 @@
 """``adaexplore re-evaluate``: judge the best kernels of a run again."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 import threading

@@ -1,7 +1,5 @@
 """``adaexplore repair``: make a damaged run usable again."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``adaexplore replay``: repeat a recorded run offline."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 
@@ -42,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
         "memory_update": False,
         **dict.fromkeys(_LIMITS),
     }
-    if "directions" not in recorded.settings():  # recorded before directions existed
-        settings["directions"] = False
     config = load_config(args.run_dir / CONFIG, chosen=settings)
     memory = config.general_memory_path
     if memory is not None and not locate(memory).exists():  # the recorded tasks hold their rules

@@ -1,7 +1,5 @@
 """Turn PTX into SASS, the GPU's machine code, with the tools of CUDA or Triton."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

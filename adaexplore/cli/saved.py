@@ -1,7 +1,5 @@
 """``adaexplore re-evaluate --saved``: judge a folder of kernels."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """``adaexplore show``: show a run, a task or a step in the terminal."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """``adaexplore stats``: print the figures of one or several runs."""
 
-from __future__ import annotations
-
 import argparse
 import logging
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """``adaexplore steer``: pause, resume or stop a run from another terminal, or choose what it edits next."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

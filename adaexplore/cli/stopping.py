@@ -1,7 +1,5 @@
 """Signals that stop a command cleanly."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """``adaexplore synth``: make a set of problems, or check one with a judge."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import logging

@@ -1,7 +1,5 @@
 """A limit on the CPU time of the main thread."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Ids of the directions that the search may give to sibling steps."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 FREE = ""
@@ -10,14 +8,8 @@ FREE = ""
 
 @dataclass(frozen=True)
 class Directions:
-    """The directions of one task, in their order.
+    """The directions of one task, in their order."""
 
-    Attributes:
-        large: for new kernels.
-        small: for edits of a correct kernel.
-        repair: for edits of a wrong one.
-    """
-
-    large: tuple[str, ...] = ()
-    small: tuple[str, ...] = ()
-    repair: tuple[str, ...] = ()
+    large: tuple[str, ...] = ()  # for new kernels
+    small: tuple[str, ...] = ()  # for edits of a correct kernel
+    repair: tuple[str, ...] = ()  # for edits of a wrong one

@@ -1,7 +1,5 @@
 """A candidate's source and its origin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -50,20 +48,13 @@ MOST_SHOWN_CHARS = 2**18
 
 @dataclass(frozen=True)
 class Exchange:
-    """One prompt and the reply to it.
-
-    Attributes:
-        prompt: the whole message.
-        reply: the text that came back.
-        finish: how the reply ended: complete, cut (by the token limit) or refused.
-        reason: the :class:`RepairReason` if it repairs the previous reply, else "".
-    """
+    """One prompt and the reply to it."""
 
     purpose: str
-    prompt: str
-    reply: str
-    finish: str = "complete"
-    reason: str = ""
+    prompt: str  # the whole message
+    reply: str  # the text that came back
+    finish: str = "complete"  # how the reply ended: complete, cut (by the token limit) or refused
+    reason: str = ""  # the ``RepairReason`` if it repairs the previous reply, else ""
 
 
 def request_name(purpose: str, earlier: Iterable[str]) -> str:
@@ -74,40 +65,26 @@ def request_name(purpose: str, earlier: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Draft:
-    """The result of one agent step.
+    """The result of one agent step."""
 
-    Attributes:
-        outcome: how the step ended on the model's side.
-        source: the candidate, or "" if there is none.
-        exchanges: every prompt and reply of the step, in order.
-        verdict: the certain verdict of outcomes ``LINT_STOPPED`` and ``GATE_STOPPED``, for which the judge
-            is not asked; else None.
-        rewritten: whether a small step's reply is a whole file in place of edits.
-    """
-
-    outcome: DraftOutcome
-    source: str
-    exchanges: tuple[Exchange, ...]
+    outcome: DraftOutcome  # how the step ended on the model's side
+    source: str  # the candidate, or "" if there is none
+    exchanges: tuple[Exchange, ...]  # every prompt and reply of the step, in order
     usage: Usage
+    # the certain verdict of outcomes ``LINT_STOPPED`` and ``GATE_STOPPED``, for which the judge is not asked;
+    # else None
     verdict: Verdict | None = None
-    rewritten: bool = False
+    rewritten: bool = False  # whether a small step's reply is a whole file in place of edits
 
 
 @dataclass(frozen=True)
 class ShownKernel:
-    """A candidate as prompts show it.
+    """A candidate as prompts show it."""
 
-    Attributes:
-        source: its code.
-        verdict: None if it was never judged.
-        repeated: whether its verdict is that of an equal program judged before.
-        profile: its profile, if one was requested.
-    """
-
-    source: str
-    verdict: Verdict | None
-    repeated: bool = False
-    profile: Profile | None = None
+    source: str  # its code
+    verdict: Verdict | None  # None if it was never judged
+    repeated: bool = False  # whether its verdict is that of an equal program judged before
+    profile: Profile | None = None  # its profile, if one was requested
 
     @property
     def failed(self) -> bool:

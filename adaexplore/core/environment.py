@@ -3,8 +3,6 @@
 A field that a judge cannot state is None or empty; then prompts leave it out.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -175,7 +173,7 @@ class TierLimits(_Facts):
 
 
 class Conditions(_Facts):
-    """Conditions of checking a reference; records of earlier versions have the first three.
+    """Conditions of checking a reference; facts that were recorded under others are asked for again.
 
     Attributes:
         hardware: the judge's.
@@ -186,22 +184,17 @@ class Conditions(_Facts):
     hardware: str
     dtype: DtypeName
     direction: Direction
-    tf32: Tf32Policy | None = Field(default=None, exclude_if=_is_absent)
-    tier: Tier | None = Field(default=None, exclude_if=_is_absent)
+    tf32: Tf32Policy
+    tier: Tier
     versions: dict[str, str | None] | None = Field(default=None, exclude_if=_is_absent)
-    problem: str | None = Field(default=None, exclude_if=_is_absent)
-
-    def met_by(self, now: Conditions) -> bool:
-        """Return whether all conditions that were recorded are the same ``now``."""
-        names = type(self).model_fields
-        return all(getattr(self, name) in (None, getattr(now, name)) for name in names)
+    problem: str
 
 
 class ReferenceFacts(_Facts):
     """A judge's facts about a task's reference.
 
     Attributes:
-        conditions: the conditions of the check; None in records of earlier versions.
+        conditions: the conditions of the check; the judge's answer has none.
         tensors: inputs, weights and outputs.
         limits: limits by tier, if the judge computed them.
         profile: profile of a call; None without a GPU.

@@ -1,14 +1,10 @@
 """Plans of a search policy, kinds of steps, and purposes of requests to a model."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class StepKind(StrEnum):
-    """The kind of a step."""
-
     DUMMY_ROOT = "dummy_root"
     LARGE = "large_step"
     SMALL = "small_step"
@@ -41,25 +37,14 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """One decision of a search policy; node 0 is the dummy root, node ids are step numbers.
+    """One decision of a search policy; node 0 is the dummy root, node ids are step numbers."""
 
-    Attributes:
-        step: step number from 1, also the id of its node.
-        kind: what the model is asked for (``prompts/actions``).
-        parent_id: the parent of the new node.
-        context_ids: nodes shown to the model, in this order; a step that edits has a chain, oldest first, and
-            edits the last one.
-        elite_ids: nodes shown in a separate block before the context (IRB, IRLE).
-        direction: what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model.
-        banned: nodes that the user had banned when the plan was made.
-        note: the user's note at the end of the prompt.
-    """
-
-    step: int
-    kind: StepKind
-    parent_id: int
+    step: int  # step number from 1, also the id of its node
+    kind: StepKind  # what the model is asked for (``prompts/actions``)
+    parent_id: int  # the parent of the new node
+    # nodes shown to the model, in this order; a step that edits has a chain, oldest first, and edits the last one
     context_ids: tuple[int, ...] = ()
-    elite_ids: tuple[int, ...] = ()
-    direction: str = ""
-    note: str = ""
-    banned: tuple[int, ...] = ()
+    elite_ids: tuple[int, ...] = ()  # nodes shown in a separate block before the context (IRB, IRLE)
+    direction: str = ""  # what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model
+    note: str = ""  # the user's note at the end of the prompt
+    banned: tuple[int, ...] = ()  # nodes that the user had banned when the plan was made

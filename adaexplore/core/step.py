@@ -1,7 +1,5 @@
 """One finished step of a search: its node in the tree, its draft, its verdict."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from adaexplore.core.draft import AS_BEFORE, Draft, DraftOutcome
@@ -78,22 +76,14 @@ class NodeState:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """The record of one step.
-
-    Attributes:
-        verdict: the verdict that the search goes on with; None if there was nothing to judge. If edits
-            failed it is the parent's: :attr:`result` has the step's own.
-        evaluated: whether the judge was asked; False if a known verdict was reused.
-        written: the source as the model wrote it, if a config sweep changed it; else None.
-        pinned: whether the user chose the node that it edits.
-    """
-
     node: NodeState
     draft: Draft
+    # the verdict that the search goes on with; None if there was nothing to judge. If edits failed it is the
+    # parent's: ``result`` has the step's own
     verdict: Verdict | None
-    evaluated: bool
-    written: str | None = None
-    pinned: bool = False
+    evaluated: bool  # whether the judge was asked; False if a known verdict was reused
+    written: str | None = None  # the source as the model wrote it, if a config sweep changed it; else None
+    pinned: bool = False  # whether the user chose the node that it edits
 
     @property
     def result(self) -> StepResult:

@@ -4,8 +4,6 @@ A stream depends only on the seed and a name such as ``("2_63", "search", 7)``. 
 same numbers as an uninterrupted one, in whatever order steps finish.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 

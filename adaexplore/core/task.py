@@ -1,7 +1,5 @@
 """A problem to solve."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import dataclass
@@ -12,30 +10,19 @@ from adaexplore.core.wire import Direction, DtypeName
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: a reference module and its precision.
+    """One problem: a reference module and its precision."""
 
-    Attributes:
-        level: KernelBench level, or 0 for a single file.
-        problem_id: the number in the file name, or the file's stem for a single file.
-        name: the file name without its suffix.
-        reference: source text that defines ``Model``, ``get_init_inputs`` and ``get_inputs`` or
-            ``get_workloads``.
-        dtype: precision of weights and floating inputs.
-        path: where the source came from.
-        hidden_workloads: source text that defines further workloads, which models never see.
-        direction: whether only outputs are judged, or gradients too.
-        full_reference: ``reference`` with the workloads that it leaves out because their stored tensors do
-            not fit into a prompt; None if it has all.
-    """
-
-    level: int
-    problem_id: str
-    name: str
+    level: int  # KernelBench level, or 0 for a single file
+    problem_id: str  # the number in the file name, or the file's stem for a single file
+    name: str  # the file name without its suffix
+    # source text that defines ``Model``, ``get_init_inputs`` and ``get_inputs`` or ``get_workloads``
     reference: str
-    dtype: DtypeName
-    path: Path
-    hidden_workloads: str | None = None
-    direction: Direction = "forward"
+    dtype: DtypeName  # precision of weights and floating inputs
+    path: Path  # where the source came from
+    hidden_workloads: str | None = None  # source text that defines further workloads, which models never see
+    direction: Direction = "forward"  # whether only outputs are judged, or gradients too
+    # ``reference`` with the workloads that it leaves out because their stored tensors do not fit into a
+    # prompt; None if it has all
     full_reference: str | None = None
 
     @property

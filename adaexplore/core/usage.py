@@ -7,23 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Usage:
-    """Cost of one or more requests.
+    """Cost of one or more requests."""
 
-    Attributes:
-        input_tokens: tokens of the prompts, including cached ones.
-        cached_input_tokens: input tokens read from the service's prompt cache.
-        output_tokens: tokens written, reasoning included.
-        seconds: wall-clock seconds spent waiting for answers.
-        usd: price in US dollars; None if unknown; a sum with an unknown part is unknown.
-        cache_write_tokens: input tokens that the service wrote to its cache, if it counts them
-            (Anthropic charges 125 % for them).
-    """
-
-    input_tokens: int = 0
-    cached_input_tokens: int = 0
-    output_tokens: int = 0
-    seconds: float = 0.0
-    usd: float | None = 0.0
+    input_tokens: int = 0  # tokens of the prompts, including cached ones
+    cached_input_tokens: int = 0  # input tokens read from the service's prompt cache
+    output_tokens: int = 0  # tokens written, reasoning included
+    seconds: float = 0.0  # wall-clock seconds spent waiting for answers
+    usd: float | None = 0.0  # price in US dollars; None if unknown; a sum with an unknown part is unknown
+    # input tokens that the service wrote to its cache, if it counts them (Anthropic charges 125 % for them)
     cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:

@@ -4,20 +4,12 @@ Field names, defaults and types are those of the released service, so its client
 the fields under "added here" have defaults that mean what the release did.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    StrictBool,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
 from pydantic_core import PydanticCustomError
 
 from adaexplore.core.judging.profile import Profile
@@ -66,12 +58,12 @@ MAX_WORKLOADS = 128
 
 def fits(gpus: Sequence[str], hardware: str) -> bool:
     """Return whether ``hardware`` is one of the models: it has all words of the model's name. Empty: any."""
-    words = _words(hardware)
-    return not gpus or any(_words(gpu) <= words for gpu in gpus)
+    return not gpus or any(words(gpu) <= words(hardware) for gpu in gpus)
 
 
 @lru_cache(1024)  # clients choose the names
-def _words(name: str) -> frozenset[str]:
+def words(name: str) -> frozenset[str]:
+    """Return the words of a GPU's name, in small letters."""
     return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 

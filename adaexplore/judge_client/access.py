@@ -1,7 +1,5 @@
 """The judges that a command uses: remote ones, or one started for the command."""
 
-from __future__ import annotations
-
 import functools
 import logging
 import os

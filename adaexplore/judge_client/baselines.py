@@ -1,7 +1,5 @@
 """Time references, in the format of ``results/timing/<gpu>/baseline_time_torch.json``."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from collections.abc import Mapping, Sequence

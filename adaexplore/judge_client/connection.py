@@ -1,7 +1,5 @@
 """HTTP to one judge: retry until the answer is final."""
 
-from __future__ import annotations
-
 import logging
 import math
 import random

@@ -1,7 +1,5 @@
 """``dummy: true``: random metrics without evaluation, to try out a configuration."""
 
-from __future__ import annotations
-
 import hashlib
 
 from adaexplore.core.environment import Environment, ReferenceFacts

@@ -1,7 +1,5 @@
 """A judge started for one run, on a free loopback port."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import math

@@ -1,9 +1,8 @@
 """The GPU that prompts name."""
 
-from __future__ import annotations
-
 import re
 
+from adaexplore.core.wire import words
 from adaexplore.judge_client.protocol import JudgeIdentity
 
 _GENERIC = {"nvidia", "gpu", "geforce", "rtx", "tesla", "quadro", "graphics", "pcie", "sxm", "sxm4", "sxm5"}
@@ -39,19 +38,14 @@ def contradiction(gpu_name: str, judge: JudgeIdentity) -> str | None:
     """Return a warning if the configured name is not that of the judge's GPU, else None."""
     if gpu_name == "auto" or judge.device != "cuda":
         return None
-    named, found = _words(gpu_name) - _GENERIC, _words(judge.hardware)
+    named, found = words(gpu_name) - _GENERIC, words(judge.hardware)
     if not named or named & found:
         return None
     return f"gpu_name is {gpu_name!r} but the judge's GPU is {judge.hardware!r}; prompts name the former"
 
 
 def _architecture_of(name: str) -> str:
-    words = _words(name)
     for architecture, models in _BY_NAME:
-        if words & set(models):
+        if not words(name).isdisjoint(models):
             return architecture
     return "NVIDIA"
-
-
-def _words(name: str) -> set[str]:
-    return set(re.findall(r"[a-z0-9]+", name.lower()))

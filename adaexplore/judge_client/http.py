@@ -1,7 +1,5 @@
 """A judge at an address: jobs of protocol v2 if it supports them, else the release's v1."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Any, TypeVar

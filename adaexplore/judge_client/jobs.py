@@ -1,7 +1,5 @@
 """Jobs of protocol v2: they survive broken connections and restarts of the judge."""
 
-from __future__ import annotations
-
 import logging
 import uuid
 

@@ -1,7 +1,5 @@
 """The interface of a judge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
@@ -33,21 +31,12 @@ class Sandbox:
 
 @dataclass(frozen=True)
 class JudgeIdentity:
-    """What a judge says about itself.
-
-    Attributes:
-        device: ``cuda`` or ``cpu``.
-        hardware: GPU name, or a description of the CPU path.
-        versions: the judge's versions of torch, triton and python, if reported.
-        sandbox: the limits on candidates, if reported.
-        compile_target: the architecture for which it compiles, if reported.
-    """
-
-    device: str = "unknown"
-    hardware: str = "unknown"
+    device: str = "unknown"  # ``cuda`` or ``cpu``
+    hardware: str = "unknown"  # GPU name, or a description of the CPU path
+    # the judge's versions of torch, triton and python, if reported
     versions: Mapping[str, str | None] = field(default_factory=dict)
-    sandbox: Sandbox | None = None
-    compile_target: str = ""
+    sandbox: Sandbox | None = None  # the limits on candidates, if reported
+    compile_target: str = ""  # the architecture for which it compiles, if reported
 
     @property
     def triton(self) -> str | None:
@@ -87,11 +76,9 @@ class Judge(Protocol):
 
     def identity(self) -> JudgeIdentity:
         """Return the judge's identity."""
-        ...
 
     def environment(self) -> Environment | None:
         """Return the judge's environment facts; None if the judge does not state them."""
-        ...
 
     def check_problem(self, task: Task) -> ReferenceFacts | None:
         """Check the reference before any model request; return the facts for prompts.
@@ -99,11 +86,9 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails, or is too large for the judge's device.
         """
-        ...
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
         """Examine a reference thoroughly; the result is in ``traits`` of the report."""
-        ...
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """Judge one candidate.
@@ -117,7 +102,6 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails.
         """
-        ...
 
     def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
         """Compile one candidate's launches for the judge's target; needs no device, executes no kernel.
@@ -128,11 +112,9 @@ class Judge(Protocol):
         Raises:
             ProblemError: the reference fails.
         """
-        ...
 
     def profile(self, task: Task, source: str) -> Profile | None:
         """Profile a candidate that passed; None if the judge has no profile.
 
         That is the case without a GPU, on an older judge, or if the candidate fails now.
         """
-        ...

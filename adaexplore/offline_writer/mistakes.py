@@ -4,8 +4,6 @@ A mistake is not made if the prompt's rules warn of it, so the effect of the ski
 without a model.
 """
 
-from __future__ import annotations
-
 import random
 import re
 from functools import cache

@@ -3,8 +3,6 @@
 Functions raise SyntaxError if the source is not Python.
 """
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

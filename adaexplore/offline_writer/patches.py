@@ -1,7 +1,5 @@
 """Edits that turn one source into another; each old text occurs in its source exactly once."""
 
-from __future__ import annotations
-
 from difflib import SequenceMatcher
 
 from adaexplore.core.text.edits import Edit, EditError, apply_edits, parse_edits

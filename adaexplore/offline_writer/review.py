@@ -1,7 +1,5 @@
 """Suggestions for a shown kernel, from its code and its verdict."""
 
-from __future__ import annotations
-
 import random
 import re
 

@@ -1,7 +1,5 @@
 """Compose rules from failures: from the error's own words and the construct at its position."""
 
-from __future__ import annotations
-
 import re
 
 from adaexplore.llm.protocol import MergeData, RuleData

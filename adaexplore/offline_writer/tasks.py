@@ -1,7 +1,5 @@
 """Compose problems without a model: random graphs of the given operators with fitting shapes."""
 
-from __future__ import annotations
-
 import ast
 import math
 import random

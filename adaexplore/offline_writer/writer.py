@@ -1,7 +1,5 @@
 """Write Triton kernels without a model: translate the reference's syntax tree."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Sequence

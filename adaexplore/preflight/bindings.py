@@ -1,7 +1,5 @@
 """Values of names and arguments of calls."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A candidate's module: its imports, its kernels, its functions and classes."""
 
-from __future__ import annotations
-
 import ast
 import symtable
 import warnings
@@ -45,22 +43,14 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Kernel:
-    """A function with ``@triton.jit``.
+    """A function with ``@triton.jit``."""
 
-    Attributes:
-        node: its definition.
-        parameters: in order.
-        configs: its configurations; None if the code computes them.
-        pruned: whether a function chooses among the configurations.
-        filled: parameters that heuristics set; None if unknown.
-    """
-
-    node: ast.FunctionDef
-    parameters: tuple[Parameter, ...]
+    node: ast.FunctionDef  # its definition
+    parameters: tuple[Parameter, ...]  # in order
     tuned: bool
-    configs: tuple[Tuning, ...] | None
-    pruned: bool
-    filled: frozenset[str] | None
+    configs: tuple[Tuning, ...] | None  # its configurations; None if the code computes them
+    pruned: bool  # whether a function chooses among the configurations
+    filled: frozenset[str] | None  # parameters that heuristics set; None if unknown
 
     @property
     def name(self) -> str:

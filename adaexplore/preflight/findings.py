@@ -1,7 +1,5 @@
 """The lints: each has an id, and a message that says what to do instead."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,17 +10,11 @@ from adaexplore.settings.yaml_text import read_bundled
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault and its place.
+    """A fault and its place."""
 
-    Attributes:
-        rule: id of the lint, a key of ``messages`` in ``lints.yaml``.
-        line: line of the source, from 1.
-        message: one line that says what to do instead.
-    """
-
-    rule: str
-    line: int
-    message: str
+    rule: str  # id of the lint, a key of ``messages`` in ``lints.yaml``
+    line: int  # line of the source, from 1
+    message: str  # one line that says what to do instead
 
 
 class LintTable(BaseModel):

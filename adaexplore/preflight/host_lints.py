@@ -1,7 +1,5 @@
 """Lints on Python code outside kernels: names, attributes, calls."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 from collections.abc import Iterator

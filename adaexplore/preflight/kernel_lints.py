@@ -1,7 +1,5 @@
 """Lints on kernels: syntax, names and arguments that Triton refuses for all values."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Mapping

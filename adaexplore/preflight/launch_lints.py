@@ -1,7 +1,5 @@
 """Lints on launches: arguments compared with the kernel's parameters and autotune configurations."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,17 +16,12 @@ ALWAYS_TUNED = ("num_warps", "num_stages", "num_ctas")
 
 @dataclass(frozen=True)
 class Launch:
-    """A place where a kernel is launched.
-
-    Attributes:
-        bound: the arguments by parameter.
-        complete: whether ``bound`` has all arguments: no ``*`` and no ``**``.
-    """
+    """A place where a kernel is launched."""
 
     kernel: Kernel
     call: ast.Call
-    bound: Mapping[str, ast.expr]
-    complete: bool
+    bound: Mapping[str, ast.expr]  # the arguments by parameter
+    complete: bool  # whether ``bound`` has all arguments: no ``*`` and no ``**``
     where: Where
 
 

@@ -1,7 +1,5 @@
 """Lint a candidate: each finding is a mistake that keeps it from working."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

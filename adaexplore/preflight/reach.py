@@ -1,7 +1,5 @@
 """Walk the code that surely runs when ModelNew is constructed and called, including kernels."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterable, Sequence
 

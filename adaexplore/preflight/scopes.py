@@ -1,7 +1,5 @@
 """Variables of functions and attributes of ModelNew with one known constant value."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,18 +14,12 @@ _PASSES = 3
 
 @dataclass(frozen=True)
 class Where:
-    """The scope of a node.
+    """The scope of a node."""
 
-    Attributes:
-        node: the function, or the module for its own statements.
-        owner: the function's class.
-        in_kernel: whether it is a kernel, or a function that a kernel calls.
-        constants: values of its variables; None for those that vary.
-    """
-
-    node: Function | ast.Module
-    owner: ast.ClassDef | None = None
-    in_kernel: bool = False
+    node: Function | ast.Module  # the function, or the module for its own statements
+    owner: ast.ClassDef | None = None  # the function's class
+    in_kernel: bool = False  # whether it is a kernel, or a function that a kernel calls
+    # values of its variables; None for those that vary
     constants: Mapping[str, object] = field(default_factory=dict)
 
 

@@ -1,7 +1,5 @@
 """Names and parameters of the judge's Triton, as ``GET /v2/environment`` states them."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import lru_cache
@@ -12,7 +10,7 @@ from pydantic import ValidationError
 from adaexplore.core.environment import Environment, TritonFacts
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files.inputs import input_bytes
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parsed
 from adaexplore.preflight.candidate import Candidate
 from adaexplore.preflight.findings import Finding, finding, lint_table
 
@@ -80,8 +78,6 @@ def parameters_of(name: str, triton: TritonFacts) -> ast.arguments | None:
 
 @lru_cache(maxsize=512)
 def _parsed(text: str) -> ast.arguments | None:
-    try:
-        defined = parse(f"def function({text}): pass").body[0]
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = parsed(f"def function({text}): pass")
+    defined = tree.body[0] if tree else None
     return defined.args if isinstance(defined, ast.FunctionDef) else None

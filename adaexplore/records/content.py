@@ -1,7 +1,5 @@
 """Read text files; errors name the file and the remedy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """File names of a run directory, per agent, as users of the reference release know them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass

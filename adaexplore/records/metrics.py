@@ -1,7 +1,5 @@
 """Convert verdicts to and from metrics files, including steps with nothing to judge."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Provenance of a run: seed, versions, revision, judge."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from collections.abc import Mapping

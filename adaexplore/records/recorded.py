@@ -1,7 +1,5 @@
 """Inputs of a recorded run: its tasks, starting kernels and steering."""
 
-from __future__ import annotations
-
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.task import Task

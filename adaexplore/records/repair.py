@@ -1,7 +1,5 @@
 """Make a damaged run usable again: rename unreadable files, so that they count as missing."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterator

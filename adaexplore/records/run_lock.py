@@ -1,7 +1,5 @@
 """The lock of a run's one writer, and writing under it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Requests of a user to a running run, from another terminal."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -14,8 +12,6 @@ from adaexplore.records import layout
 
 
 class Action(StrEnum):
-    """The kinds of requests."""
-
     PIN = "pin"  # the next step of a task edits this node
     NOTE = "note"  # text at the end of all further prompts
     BAN = "ban"  # the search ignores a node and all below it from now on

@@ -1,7 +1,5 @@
 """Convert a step's node to and from ``_log.json``; logs of the release can be read too."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Read the steps of one task's folder, written by this project or by the release."""
 
-from __future__ import annotations
-
 import filecmp
 from collections import Counter
 from collections.abc import Mapping
@@ -27,25 +25,18 @@ UNKNOWN_USAGE = Usage(usd=None)
 
 @dataclass(frozen=True)
 class StepSummary:
-    """The parts of a step that statistics need, without its prompts and source.
+    """The parts of a step that statistics need, without its prompts and source."""
 
-    Attributes:
-        step: its number, also its node's id.
-        verdict: the verdict; None if there was nothing to judge. If edits failed it is the parent's:
-            :attr:`result` has the step's own.
-        evaluated: whether the judge was asked.
-        usage: its cost; None if not recorded (a run of the release).
-        repairs: number of repairs within the step, by reason.
-        retimed: whether the judge was asked twice, as in earlier versions for a new best within noise.
-    """
-
-    step: int
+    step: int  # its number, also its node's id
     kind: StepKind
     outcome: DraftOutcome
+    # the verdict; None if there was nothing to judge. If edits failed it is the parent's: ``result`` has
+    # the step's own
     verdict: Verdict | None
-    evaluated: bool
-    usage: Usage | None
-    repairs: Counter[str] = field(default_factory=Counter)
+    evaluated: bool  # whether the judge was asked
+    usage: Usage | None  # its cost; None if not recorded (a run of the release)
+    repairs: Counter[str] = field(default_factory=Counter)  # number of repairs within the step, by reason
+    # whether the judge was asked twice, as in earlier versions for a new best within noise
     retimed: bool = False
 
     @property
@@ -89,20 +80,12 @@ class StepReader:
         return order
 
     def lost_log(self) -> Path | None:
-        """Return the log without which :meth:`numbers` refuses to read the steps; None if none is missing.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the log without which :meth:`numbers` refuses to read the steps; None if none is missing."""
         names = self._names()
         return self._lost(names, *self._in_order(names))
 
     def after_gap(self) -> list[int]:
-        """Return the complete steps, by number, that are not in the order of :meth:`numbers`.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the complete steps, by number, that are not in the order of :meth:`numbers`."""
         names = self._names()
         order, _ = self._in_order(names)
         return [step for step in self._complete(names) if step not in order]

@@ -1,7 +1,5 @@
 """Write the files of one step; the step exists only once all of them are written."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any

@@ -248,10 +248,6 @@ class TaskRecords(StepReader):
         """Copy the first ``within`` steps (by default all) of another run, if this folder has fewer.
 
         Steps are copied in order, the log of each last, with their problem and rules.
-
-        Raises:
-            RecordError: a source file cannot be read.
-            StorageError: a target file cannot be written.
         """
         root = [step for step in other.numbers() if step == 0]
         steps = [step for step in other.numbers() if step > 0][:within]
@@ -265,12 +261,7 @@ class TaskRecords(StepReader):
                 self._lock.write_text(self.folder / path.name, content.read(path))
 
     def set_aside(self) -> None:
-        """Rename the logs of complete steps that :meth:`numbers` leaves out, so that new steps do not mix in.
-
-        Raises:
-            RecordError: a log is damaged.
-            StorageError: a file cannot be renamed.
-        """
+        """Rename the logs of complete steps after a gap, so that new steps do not mix in."""
         for step in self.after_gap():
             retire_log(self.files(step))
 

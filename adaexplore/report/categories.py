@@ -1,7 +1,5 @@
 """Figures per category of problems."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,22 +20,13 @@ class Judged:
 
 @dataclass(frozen=True)
 class CategoryFigures:
-    """Figures of one category.
-
-    Attributes:
-        tasks: number of its tasks in all runs.
-        correct: tasks with a correct kernel.
-        slower: tasks with a correct kernel that is slower than the reference; None if none was measured.
-        speedup: geometric mean over correct, measured kernels.
-        spread: greatest ratio of one problem's speedups on two GPUs; None if no problem was measured on
-            several GPUs.
-    """
-
     category: str
-    tasks: int
-    correct: int
+    tasks: int  # number of its tasks in all runs
+    correct: int  # tasks with a correct kernel
+    # tasks with a correct kernel that is slower than the reference; None if none was measured
     slower: int | None
-    speedup: float | None
+    speedup: float | None  # geometric mean over correct, measured kernels
+    # greatest ratio of one problem's speedups on two GPUs; None if no problem was measured on several GPUs
     spread: float | None
 
 

@@ -1,7 +1,5 @@
 """The report at the end of a run: one row per task, and the paths of the best kernels."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Paired comparison of runs with several configurations on the same tasks and seeds."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence
@@ -22,33 +20,21 @@ Logs = dict[tuple[str, int], float]
 
 
 class Compared(BaseModel):
-    """The figures of one configuration.
-
-    Attributes:
-        tasks: number of tasks in all runs.
-        correct: tasks with a correct kernel without suspect flags.
-        gm10: geometric mean of their speedups, at most 10 each, a failed task counting as 0.1; None if no
-            correct kernel was timed.
-        usd: cost of the steps; None if a part of it is unknown.
-        pairs: number of pairs of task and seed for which the first configuration has a figure too.
-        ratio: geometric mean of speedup / the first configuration's speedup; None for the first and
-            without pairs.
-        ci_low: lower bound of the 95 % interval of ``ratio``, by resampling tasks.
-        ci_high: upper bound.
-    """
-
     model_config = ConfigDict(frozen=True)
 
     name: str
     runs: int
-    tasks: int
-    correct: int
+    tasks: int  # number of tasks in all runs
+    correct: int  # tasks with a correct kernel without suspect flags
+    # geometric mean of their speedups, at most 10 each, a failed task counting as 0.1; None if no correct
+    # kernel was timed
     gm10: float | None
-    usd: float | None
-    pairs: int
+    usd: float | None  # cost of the steps; None if a part of it is unknown
+    pairs: int  # number of pairs of task and seed for which the first configuration has a figure too
+    # geometric mean of speedup / the first configuration's speedup; None for the first and without pairs
     ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
+    ci_low: float | None  # lower bound of the 95 % interval of ``ratio``, by resampling tasks
+    ci_high: float | None  # upper bound
 
 
 def compare(runs: Mapping[str, Sequence[Path]], steps: int | None = None) -> list[Compared]:

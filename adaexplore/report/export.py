@@ -1,7 +1,5 @@
 """Export steps of recorded runs as training data: one JSON object per row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

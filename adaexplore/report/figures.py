@@ -1,7 +1,5 @@
 """Figures over the best kernels of tasks, by the published definitions of benchmarks."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Mapping, Sequence
@@ -33,32 +31,20 @@ class SpeedupFigures(BaseModel):
     with a known speedup: failed tasks, and correct ones measured on hardware. Correct tasks that were not
     measured (under the interpreter) are left out; if no correct task was measured, or none could be, these
     figures are None.
-
-    Attributes:
-        tasks: all tasks of the run, including those that could not run or were not begun.
-        correct: tasks with a correct candidate.
-        accuracy: share of correct tasks.
-        mean_speedup_all: arithmetic mean of speedups clamped at 10, a failed task counting as 0.
-        mean_speedup_correct: the same over correct tasks only.
-        mean_unclamped: as ``mean_speedup_all``, without the clamp.
-        gm10_all: geometric mean of speedups clamped at 10, a failed task counting as 0.1.
-        gm10_correct: the same over correct tasks only.
-        fast_1_2: share of tasks with a speedup strictly above 1.2.
-        fast_2: share of tasks with a speedup strictly above 2.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    tasks: int
-    correct: int
-    accuracy: float | None
-    mean_speedup_all: float | None
-    mean_speedup_correct: float | None
-    mean_unclamped: float | None
-    gm10_all: float | None
-    gm10_correct: float | None
-    fast_1_2: float | None
-    fast_2: float | None
+    tasks: int  # all tasks of the run, including those that could not run or were not begun
+    correct: int  # tasks with a correct candidate
+    accuracy: float | None  # share of correct tasks
+    mean_speedup_all: float | None  # arithmetic mean of speedups clamped at 10, a failed task counting as 0
+    mean_speedup_correct: float | None  # the same over correct tasks only
+    mean_unclamped: float | None  # as ``mean_speedup_all``, without the clamp
+    gm10_all: float | None  # geometric mean of speedups clamped at 10, a failed task counting as 0.1
+    gm10_correct: float | None  # the same over correct tasks only
+    fast_1_2: float | None  # share of tasks with a speedup strictly above 1.2
+    fast_2: float | None  # share of tasks with a speedup strictly above 2
 
 
 class Metric(BaseModel):

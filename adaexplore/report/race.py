@@ -10,15 +10,10 @@ from adaexplore.core.verdict import Interval, Verdict
 
 @dataclass(frozen=True)
 class Race:
-    """The speed ratio of two kernels.
+    """The speed ratio of two kernels."""
 
-    Attributes:
-        ratio: speedup of the first / speedup of the second.
-        interval: 95 % interval of the ratio; None if one of the kernels has no interval.
-    """
-
-    ratio: float
-    interval: Interval | None
+    ratio: float  # speedup of the first / speedup of the second
+    interval: Interval | None  # 95 % interval of the ratio; None if one of the kernels has no interval
 
     def inverse(self) -> Race:
         turned = None if self.interval is None else Interval(1 / self.interval.high, 1 / self.interval.low)

@@ -42,21 +42,15 @@ Counts = Annotated[Counter[str], PlainSerializer(ranked)]
 
 @dataclass(frozen=True)
 class Savings:
-    """Counts over steps.
+    """Counts over steps."""
 
-    Attributes:
-        outcomes: number of steps by outcome of the model's replies.
-        evaluations: number of requested verdicts, including second timings.
-        saved: number of sources that were not sent to the judge, by reason: ``duplicate`` (an equal
-            program was judged before), ``unchanged`` (of a small step), ``lint`` and ``gate`` (certain to
-            fail). A source that was sent back to the model for that reason counts too.
-        repairs: number of replies sent back within a step, by reason.
-    """
-
-    outcomes: Counts = field(default_factory=Counter)
-    evaluations: int = 0
+    outcomes: Counts = field(default_factory=Counter)  # number of steps by outcome of the model's replies
+    evaluations: int = 0  # number of requested verdicts, including second timings
+    # number of sources that were not sent to the judge, by reason: ``duplicate`` (an equal program was judged
+    # before), ``unchanged`` (of a small step), ``lint`` and ``gate`` (certain to fail). A source that was
+    # sent back to the model for that reason counts too
     saved: Counts = field(default_factory=Counter)
-    repairs: Counts = field(default_factory=Counter)
+    repairs: Counts = field(default_factory=Counter)  # number of replies sent back within a step, by reason
 
     def __add__(self, other: Savings) -> Savings:
         return Savings(

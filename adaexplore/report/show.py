@@ -3,8 +3,6 @@
 Functions raise RecordError if a record is damaged.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The figures of a run, by the definitions of the paper's evaluation."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -59,10 +57,10 @@ class Tokens(_Figures):
     ``cached`` (read from the cache) and ``written`` (added to the cache) are parts of the input.
     """
 
-    input: int | None
-    cached: int | None
-    written: int | None
-    output: int | None
+    input: int | None = None
+    cached: int | None = None
+    written: int | None = None
+    output: int | None = None
 
 
 class Paid(_Figures):
@@ -80,45 +78,29 @@ class _OfARun(BaseModel):
 
 
 class RunStatistics(SpeedupFigures, _OfARun):
-    """Figures of a run within ``steps`` steps; None is a figure that does not apply.
+    """Figures of a run within ``steps`` steps; None is a figure that does not apply."""
 
-    Attributes:
-        pass_at_1: share of tasks whose first step with a model is correct; None if steps are not recorded.
-        steps: number of steps that the figures cover: the most that a task took within the requested limit.
-        steps_taken: number of steps of all tasks, as the closing report of a run counts them.
-        tokens: tokens of these steps.
-        usd: cost of these steps; None if a part of it is unknown.
-        per_task: the tasks, in natural order.
-        flagged: tasks whose best kernel carries suspect flags.
-        flags: how many tasks carry each flag.
-        problem_flagged: tasks whose problem carries flags, solved or not.
-        problem_flags: how many tasks carry each flag.
-        clean: the same figures without kernels that carry suspect flags;
-            tasks whose problem is degenerate are left out.
-        savings: outcomes of the model's replies, and the evaluations that checks saved.
-        paid: cost of all replies, including those lost when the run was killed and those about rules, but
-            not of steps copied from another run. None if it was not recorded.
-        benchmark: where the tasks come from, as ``test_source`` names it.
-        score_sheet: the published figures of this benchmark.
-        not_begun: tasks that the run stopped before; they count as failed.
-    """
-
+    # share of tasks whose first step with a model is correct; None if steps are not recorded
     pass_at_1: float | None
-    steps: int
-    steps_taken: int
-    tokens: Tokens
-    usd: float | None
-    per_task: tuple[TaskStatistics, ...]
-    flagged: int
-    flags: dict[str, int]
-    problem_flagged: int
-    problem_flags: dict[str, int]
+    steps: int  # number of steps that the figures cover: the most that a task took within the requested limit
+    steps_taken: int  # number of steps of all tasks, as the closing report of a run counts them
+    tokens: Tokens  # tokens of these steps
+    usd: float | None  # cost of these steps; None if a part of it is unknown
+    per_task: tuple[TaskStatistics, ...]  # the tasks, in natural order
+    flagged: int  # tasks whose best kernel carries suspect flags
+    flags: dict[str, int]  # how many tasks carry each flag
+    problem_flagged: int  # tasks whose problem carries flags, solved or not
+    problem_flags: dict[str, int]  # how many tasks carry each flag
+    # the same figures without kernels that carry suspect flags; tasks whose problem is degenerate are left
+    # out
     clean: SpeedupFigures
-    savings: Savings
+    savings: Savings  # outcomes of the model's replies, and the evaluations that checks saved
+    # cost of all replies, including those lost when the run was killed and those about rules, but not of
+    # steps copied from another run. None if it was not recorded
     paid: Paid | None
-    benchmark: str
-    score_sheet: tuple[Metric, ...]
-    not_begun: int
+    benchmark: str  # where the tasks come from, as ``test_source`` names it
+    score_sheet: tuple[Metric, ...]  # the published figures of this benchmark
+    not_begun: int  # tasks that the run stopped before; they count as failed
 
 
 def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
@@ -214,7 +196,7 @@ def _paid(noted: Sequence[Usage]) -> Paid:
 
 def _tokens(usage: Usage | None) -> Tokens:
     if usage is None:
-        return Tokens(input=None, cached=None, written=None, output=None)
+        return Tokens()
     return Tokens(
         input=usage.input_tokens,
         cached=usage.cached_input_tokens,

@@ -1,7 +1,5 @@
 """Statistics as aligned text, JSON, CSV or Markdown."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

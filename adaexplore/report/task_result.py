@@ -26,32 +26,21 @@ _FIRST_GPU = "first GPU"
 
 @dataclass(frozen=True)
 class Best:
-    """The best candidate after some step.
+    """The best candidate after some step."""
 
-    Attributes:
-        step: its step; None if none is correct or the step was not recorded.
-        correct: whether there is a correct one.
-        speedup: reference time / its time; None if none is correct or it was not measured.
-        interpreted: whether kernels were checked under Triton's interpreter, whose times mean nothing.
-        interval: confidence interval of the speedup, if the judge gave one.
-        flags: ids of its suspect flags.
-        problem_flags: ids of its problem's flags.
-        hardware: the judge's hardware; "" if not recorded.
-        workload_speedups: its speedup on each workload; empty for a problem with one.
-        sol_score: how near it is to the hardware limit, if the judge gave it: the mean over workloads.
-        worst_workload: a workload on which it is slower than the reference, with the ratio; "" for none.
-    """
-
-    step: int | None = None
-    correct: bool = False
-    speedup: float | None = None
+    step: int | None = None  # its step; None if none is correct or the step was not recorded
+    correct: bool = False  # whether there is a correct one
+    speedup: float | None = None  # reference time / its time; None if none is correct or it was not measured
+    # whether kernels were checked under Triton's interpreter, whose times mean nothing
     interpreted: bool = False
-    interval: Interval | None = None
-    flags: tuple[str, ...] = ()
-    problem_flags: tuple[str, ...] = ()
-    hardware: str = ""
-    workload_speedups: tuple[float, ...] = ()
+    interval: Interval | None = None  # confidence interval of the speedup, if the judge gave one
+    flags: tuple[str, ...] = ()  # ids of its suspect flags
+    problem_flags: tuple[str, ...] = ()  # ids of its problem's flags
+    hardware: str = ""  # the judge's hardware; "" if not recorded
+    workload_speedups: tuple[float, ...] = ()  # its speedup on each workload; empty for a problem with one
+    # how near it is to the hardware limit, if the judge gave it: the mean over workloads
     sol_score: float | None = None
+    # a workload on which it is slower than the reference, with the ratio; "" for none
     worst_workload: str = ""
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
@@ -90,56 +79,38 @@ class Best:
 
 @dataclass(frozen=True)
 class CommonFailure:
-    """The most frequent failure of a task's steps.
+    """The most frequent failure of a task's steps."""
 
-    Attributes:
-        status: what such a step is called: see :class:`~adaexplore.core.step.StepResult`.
-        times: number of steps with this failure.
-        step: the last of them.
-        text: why that step failed, in one line.
-    """
-
-    status: str
-    times: int
-    step: int
-    text: str
+    status: str  # what such a step is called: see ``StepResult``
+    times: int  # number of steps with this failure
+    step: int  # the last of them
+    text: str  # why that step failed, in one line
 
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The result of a task within a number of steps.
+    """The result of a task within a number of steps."""
 
-    Attributes:
-        key: ``<level>_<problem_id>``.
-        clean: the best candidate without suspect flags; the same as ``best`` if that has none.
-        savings: outcomes of the model's replies, and saved evaluations.
-        curve: the best after each step, in order; empty if steps were not recorded.
-        first_correct: whether the first step with a model was correct; None if steps were not recorded.
-        statuses: number of steps by what they are called.
-        usage: cost of these steps; None if not recorded.
-        failure: why the task could not run.
-        common_failure: the most frequent failure; None if no step failed or steps were not recorded.
-        by_gpu: the best kernel on each GPU, by its name; empty unless several models were asked for.
-        problem_flags: ids of the problem's flags, of all verdicts on correct and failed kernels.
-        ran: whether all calls of a candidate ran to completion, with a right or a wrong result.
-        begun: whether the task has a folder; the run stopped before its other tasks.
-    """
-
-    key: str
+    key: str  # ``<level>_<problem_id>``
     best: Best
-    curve: tuple[Best, ...]
+    curve: tuple[Best, ...]  # the best after each step, in order; empty if steps were not recorded
+    # whether the first step with a model was correct; None if steps were not recorded
     first_correct: bool | None
     steps: int
-    statuses: Counter[str]
-    usage: Usage | None
-    failure: TaskFailure | None
-    clean: Best
+    statuses: Counter[str]  # number of steps by what they are called
+    usage: Usage | None  # cost of these steps; None if not recorded
+    failure: TaskFailure | None  # why the task could not run
+    clean: Best  # the best candidate without suspect flags; the same as ``best`` if that has none
+    # outcomes of the model's replies, and saved evaluations
     savings: Savings = field(default_factory=Savings)
+    # the most frequent failure; None if no step failed or steps were not recorded
     common_failure: CommonFailure | None = None
+    # the best kernel on each GPU, by its name; empty unless several models were asked for
     by_gpu: Mapping[str, Best] = field(default_factory=dict)
+    # ids of the problem's flags, of all verdicts on correct and failed kernels
     problem_flags: tuple[str, ...] = ()
-    ran: bool = False
-    begun: bool = True
+    ran: bool = False  # whether all calls of a candidate ran to completion, with a right or a wrong result
+    begun: bool = True  # whether the task has a folder; the run stopped before its other tasks
 
     @property
     def clean_ran(self) -> bool:

@@ -1,7 +1,5 @@
 """Text for people: tables and lines that fit a number of columns."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """One verdict for people: status, interval, flags."""
 
-from __future__ import annotations
-
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.text import without_control, wrapped
 

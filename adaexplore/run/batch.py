@@ -1,7 +1,5 @@
 """Run many tasks in parallel, one worker thread per task."""
 
-from __future__ import annotations
-
 import math
 import queue
 import threading

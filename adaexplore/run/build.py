@@ -1,7 +1,5 @@
 """Build the options of search, agent and prompts from a configuration."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping
 from dataclasses import fields, replace

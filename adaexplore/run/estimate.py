@@ -4,8 +4,6 @@ The real policy plans every step on made-up verdicts. Its plans are rendered as 
 the usual length. Only the lengths of replies are assumed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,23 +31,14 @@ REQUEST_S = 60.0
 
 @dataclass(frozen=True)
 class Estimate:
-    """Estimated steps, requests and tokens of a run.
+    """Estimated steps, requests and tokens of a run."""
 
-    Attributes:
-        steps: steps of all tasks that ask a model.
-        free: steps that ask no model: recorded ones and starting kernels.
-        requests: requests to the model, without repairs.
-        input_tokens: tokens of the full prompts; savings by a prompt cache are not counted.
-        least_output_tokens: tokens of the replies without any reasoning.
-        most_output_tokens: tokens of the replies if each uses all of ``max_completion_tokens``.
-    """
-
-    steps: int
-    free: int
-    requests: int
-    input_tokens: int
-    least_output_tokens: int
-    most_output_tokens: int
+    steps: int  # steps of all tasks that ask a model
+    free: int  # steps that ask no model: recorded ones and starting kernels
+    requests: int  # requests to the model, without repairs
+    input_tokens: int  # tokens of the full prompts; savings by a prompt cache are not counted
+    least_output_tokens: int  # tokens of the replies without any reasoning
+    most_output_tokens: int  # tokens of the replies if each uses all of ``max_completion_tokens``
 
     def usd(self, model: str, tier: str | None = None) -> tuple[float, float] | None:
         """Return minimum and maximum cost at list prices; None for a model or tier without a known price."""

@@ -1,7 +1,5 @@
 """The finished steps of a search."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import count, islice
 

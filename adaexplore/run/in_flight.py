@@ -1,7 +1,5 @@
 """Run several plans in parallel, one thread each; results are taken in the order of completion."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable

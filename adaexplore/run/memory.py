@@ -22,21 +22,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunMemory:
-    """Rules for prompts and, with ``memory_update``, their update after each task.
+    """Rules for prompts and, with ``memory_update``, their update after each task."""
 
-    Attributes:
-        path: the configured file, if any.
-        at_start: its rules when the run starts.
-        threshold: minimum count of a rule that prompts show.
-        updater: adds rules after a task.
-        triton: the judge's Triton version, if known; rules retired for it are not shown.
-    """
-
-    path: Path | None
-    at_start: tuple[Rule, ...]
-    threshold: int
-    updater: MemoryUpdater | None
-    triton: str | None = None
+    path: Path | None  # the configured file, if any
+    at_start: tuple[Rule, ...]  # its rules when the run starts
+    threshold: int  # minimum count of a rule that prompts show
+    updater: MemoryUpdater | None  # adds rules after a task
+    triton: str | None = None  # the judge's Triton version, if known; rules retired for it are not shown
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules in the prompts of a task that starts now."""

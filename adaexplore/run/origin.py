@@ -1,7 +1,5 @@
 """First steps of a run that are copied from another run, by resuming or forking it."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """A recorded run in place of a model and a judge."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TypeVar
 
@@ -80,7 +78,6 @@ class RecordedJudge:
                     self._profiles[_name(key, source)] = profiles[step]
 
     def identity(self) -> JudgeIdentity:
-        """Return the recorded judge's identity."""
         try:
             return _IDENTITY.validate_python(self._run.environment().get("judge", {}))
         except ValidationError as error:
@@ -90,7 +87,6 @@ class RecordedJudge:
         return self._run.judge_environment()
 
     def check_problem(self, task: Task) -> ReferenceFacts | None:
-        """See :class:`~adaexplore.judge_client.protocol.Judge`."""
         records = self._run.task(task.key)
         failure = records.failure()
         if failure is not None and failure.error_type == ProblemError.__name__:
@@ -102,15 +98,12 @@ class RecordedJudge:
         raise RecordError(f"{self._run.folder} holds no examination of a problem")
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
-        """Return the recorded verdict."""
         return self._found(self._verdicts, task, source, "verdict on")
 
     def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
-        """Return the compiler's recorded finding."""
         return self._found(self._findings, task, source, "compiler's finding about")
 
     def profile(self, task: Task, source: str) -> Profile | None:
-        """Return the recorded profile."""
         return self._found(self._profiles, task, source, "profile of")
 
     def _found(self, known: Mapping[tuple[str, str], T], task: Task, source: str, what: str) -> T:

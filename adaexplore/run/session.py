@@ -1,7 +1,5 @@
 """One invocation of ``adaexplore run``: from tasks to records."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The one loop: plan, draft, verdict, observe, record."""
 
-from __future__ import annotations
-
 import logging
 import random
 import threading
@@ -144,7 +142,7 @@ class _Search:
         """
         records, rules, task = self._solver.records, self._solver.agent.rules, self._task
         facts, now = records.reference_facts(), self._solver.conditions
-        stale = facts is not None and (facts.conditions is None or not facts.conditions.met_by(now))
+        stale = facts is not None and facts.conditions != now
         if (not self._history and facts is None) or (self.waiting and stale):
             facts = self._verdicts.check_problem()
             if facts is not None:

@@ -1,7 +1,5 @@
 """The cost of a run directory so far, including steps that were never recorded."""
 
-from __future__ import annotations
-
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage

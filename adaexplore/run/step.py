@@ -1,7 +1,5 @@
 """One step of a search: a draft is written, checked and repaired, then judged."""
 
-from __future__ import annotations
-
 import logging
 import threading
 from collections.abc import Mapping, Sequence
@@ -34,36 +32,23 @@ _CANDIDATES = (DraftOutcome.WRITTEN, *AS_BEFORE, DraftOutcome.SEED)
 
 @dataclass(frozen=True)
 class Solver:
-    """The parts of one task; the loop calls each, and none calls back.
+    """The parts of one task; the loop calls each, and none calls back."""
 
-    Attributes:
-        agent: writes drafts.
-        policy: decides what to try next.
-        verdicts: the judge, with a memory of known verdicts.
-        budget: admits steps of all tasks of the run.
-        steering: the user's requests while the run goes on.
-        total_steps: total number of steps, including those of ``seeds``.
-        parallel_steps: maximum number of steps in flight.
-        seeds: starting kernels; each is a step without a model.
-        directions: the directions that prompts may give to sibling steps.
-        profiles: whether a kernel is profiled before a step builds on it.
-        conditions: under which recorded facts about the reference are used again.
-        steered: the user's requests in the recorded run that is repeated, by step.
-    """
-
-    agent: Agent
-    policy: Policy
-    verdicts: Verdicts
+    agent: Agent  # writes drafts
+    policy: Policy  # decides what to try next
+    verdicts: Verdicts  # the judge, with a memory of known verdicts
     records: TaskRecords
-    budget: Budget
-    steering: Steering
-    conditions: Conditions
+    budget: Budget  # admits steps of all tasks of the run
+    steering: Steering  # the user's requests while the run goes on
+    conditions: Conditions  # under which recorded facts about the reference are used again
     seed: int
-    total_steps: int
-    parallel_steps: int = 1
-    seeds: tuple[str, ...] = ()
+    total_steps: int  # total number of steps, including those of ``seeds``
+    parallel_steps: int = 1  # maximum number of steps in flight
+    seeds: tuple[str, ...] = ()  # starting kernels; each is a step without a model
+    # the directions that prompts may give to sibling steps
     directions: Directions = field(default_factory=Directions)
-    profiles: bool = False
+    profiles: bool = False  # whether a kernel is profiled before a step builds on it
+    # the user's requests in the recorded run that is repeated, by step
     steered: Mapping[int, Steered] = field(default_factory=dict)
 
 

@@ -1,7 +1,5 @@
 """Known verdicts on the programs of one task; the judges answer for other programs."""
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The configuration model: every key, its type, range and defaults in both presets."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit

@@ -1,7 +1,5 @@
 """Environment variables of the agent side, except those of model services, which their clients read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,16 +10,11 @@ from adaexplore.settings.paths import expanded
 
 @dataclass(frozen=True)
 class Environment:
-    """The environment variables of this project; its token never shows in ``repr``.
+    """The environment variables of this project; its token never shows in ``repr``."""
 
-    Attributes:
-        judge_token: sent to a remote judge.
-        kernelbench_root: the folder that holds ``level1/`` and so on.
-        benchmarks: folders of other benchmarks' tasks, by the variable that names each.
-    """
-
-    judge_token: str | None = field(default=None, repr=False)
-    kernelbench_root: Path | None = None
+    judge_token: str | None = field(default=None, repr=False)  # sent to a remote judge
+    kernelbench_root: Path | None = None  # the folder that holds ``level1/`` and so on
+    # folders of other benchmarks' tasks, by the variable that names each
     benchmarks: Mapping[str, str] = field(default_factory=dict)
 
 

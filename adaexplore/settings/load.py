@@ -1,7 +1,5 @@
 """Load a validated configuration from YAML and ``--set key=value``, and write it as YAML."""
 
-from __future__ import annotations
-
 import difflib
 import json
 import logging

@@ -1,7 +1,5 @@
 """Resolve the paths in a configuration."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from itertools import chain, count

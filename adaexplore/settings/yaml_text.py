@@ -4,8 +4,6 @@ PyYAML follows YAML 1.1, where ``tf32: off`` is false, ``1e-3`` is text and ``20
 The loader and the dumper here use the core schema of YAML 1.2 for scalars instead.
 """
 
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tasks of other benchmarks, as ordinary problems of level 1."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

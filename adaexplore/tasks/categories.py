@@ -4,15 +4,13 @@ A problem whose operators are all in one category has that category. With operat
 categories it is ``Fusion``; with int8 or fp8 values it is always ``Quantization``.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re
 from collections.abc import Iterator
 from functools import cache
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parsed
 from adaexplore.settings.yaml_text import read_bundled
 
 FUSION = "Fusion"
@@ -32,9 +30,8 @@ _WITHIN_LINEAR_ALGEBRA = {"LinearAlgebra", "MatrixMultiply", "Reduce", "Math"}
 
 def category_of(source: str) -> str:
     """Return the category of a problem, or of any module with PyTorch operators."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parsed(source)
+    if tree is None:
         return OTHER
     body = [node for node in tree.body if getattr(node, "name", None) not in _INPUTS]
     body = [node for node in body if not _is_generated(node)]

@@ -21,34 +21,24 @@ PartState = Literal["ok", "missing", "differs", "not verified"]
 
 
 class Dataset(BaseModel):
-    """One entry of ``config/datasets.yaml``.
-
-    Attributes:
-        title: a description in one line.
-        folder: its folder below the folder of all datasets.
-        repository: address to clone.
-        archive: address of a tar archive of that revision.
-        hub: address of a data set on a Hugging Face hub; either ``archive`` or ``hub`` is given.
-        root: the folder of the repository that holds the parts.
-        parts: files or folders below ``root`` to copy, each with its checksum; None if the pinned content
-            is unknown. See :func:`checksum`.
-        citation: where it is described.
-        note: what a user should know.
-    """
+    """One entry of ``config/datasets.yaml``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    title: str
-    folder: str
-    repository: str
+    title: str  # a description in one line
+    folder: str  # its folder below the folder of all datasets
+    repository: str  # address to clone
     revision: str
-    archive: str | None = None
+    archive: str | None = None  # address of a tar archive of that revision
+    # address of a data set on a Hugging Face hub; either ``archive`` or ``hub`` is given
     hub: str | None = None
-    root: str = ""
+    root: str = ""  # the folder of the repository that holds the parts
+    # files or folders below ``root`` to copy, each with its checksum; None if the pinned content is unknown.
+    # See ``checksum``
     parts: dict[str, str | None] = Field(min_length=1)
     licence: str
-    citation: str
-    note: str = ""
+    citation: str  # where it is described
+    note: str = ""  # what a user should know
 
     @model_validator(mode="after")
     def _one_source(self) -> Dataset:

@@ -4,8 +4,6 @@ Each part is moved into place as a whole, so a killed process leaves no partial 
 stay in ``.downloads`` beside the data sets, and the next call continues them.
 """
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Check whether a source text is a problem module, without running it."""
 
-from __future__ import annotations
-
 import ast
 import difflib
 import warnings

@@ -1,7 +1,5 @@
 """Problem files of the paths that a user names, by ``--task`` or the key ``task``."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator, Sequence

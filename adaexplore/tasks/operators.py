@@ -6,8 +6,6 @@ leading dimensions). After a colon follows its content unless that is any float:
 names that patterns and values bind, such as ``(H-k)//s+1``; an expression has no spaces.
 """
 
-from __future__ import annotations
-
 import ast
 import random
 from collections.abc import Mapping
@@ -29,39 +27,27 @@ class RuleError(ValueError):
 
 
 class Operator(BaseModel):
-    """One entry of a catalogue.
-
-    Attributes:
-        name: unique name of this use of an operator.
-        family: its family, such as ``activation`` or ``pooling``.
-        source: its path in torch; entries with one source count as one operator.
-        call: an expression over operands, values and dimensions; ``layer`` is the module.
-        module: the module's constructor, if there is one.
-        operands: rules by name; the first one is the data flow.
-        output: the rule of the result.
-        values: choices for the other names of the expressions; later ones may use earlier ones.
-        where: conditions on the names.
-        needs: requirement on the first operand: ``positive``, ``unit`` (0 to 1), ``open`` (-1 to 1),
-            ``bounded`` or ``exact`` (an input of the model, not computed, so that rounding does not matter).
-        gives: property of the result: one of these, or ``keeps`` for that of the first operand.
-        holds: content of the result.
-    """
+    """One entry of a catalogue."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    name: str
-    family: str
-    source: str = ""
+    name: str  # unique name of this use of an operator
+    family: str  # its family, such as ``activation`` or ``pooling``
+    source: str = ""  # its path in torch; entries with one source count as one operator
     signature: str = ""
-    call: str
-    module: str = ""
-    operands: dict[str, str]
-    output: str
+    call: str  # an expression over operands, values and dimensions; ``layer`` is the module
+    module: str = ""  # the module's constructor, if there is one
+    operands: dict[str, str]  # rules by name; the first one is the data flow
+    output: str  # the rule of the result
+    # choices for the other names of the expressions; later ones may use earlier ones
     values: dict[str, list[Any]] = Field(default_factory=dict)
-    where: list[str] = Field(default_factory=list)
+    where: list[str] = Field(default_factory=list)  # conditions on the names
+    # requirement on the first operand: ``positive``, ``unit`` (0 to 1), ``open`` (-1 to 1), ``bounded`` or
+    # ``exact`` (an input of the model, not computed, so that rounding does not matter)
     needs: str = ""
+    # property of the result: one of these, or ``keeps`` for that of the first operand
     gives: list[str] = Field(default_factory=list)
-    holds: str = "float"
+    holds: str = "float"  # content of the result
 
     def bind(self, shape: Shape, rng: random.Random) -> Bindings | None:
         """Bind all names for a first operand with ``shape``; None if it does not fit."""

@@ -3,8 +3,6 @@
 Functions raise TaskError if a folder or file cannot be used; the message says what to do.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Folders of saved kernels: ``level<N>/<problem id>.py``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,17 +15,13 @@ _KERNEL = re.compile(r"(\d+)(?:_.*)?(?<!\.hidden)\.py")
 
 @dataclass(frozen=True)
 class SavedKernel:
-    """A saved kernel: ``level<N>/<problem id>.py``.
-
-    Attributes:
-        published: its recorded speedup, if there is one.
-    """
+    """A saved kernel: ``level<N>/<problem id>.py``."""
 
     level: int
     problem_id: int
     path: Path
     source: str
-    published: float | None
+    published: float | None  # its recorded speedup, if there is one
 
     @property
     def key(self) -> str:

@@ -1,7 +1,5 @@
 """Starting kernels of a search: ``seed_kernel``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Load the tasks of a run from its configuration."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

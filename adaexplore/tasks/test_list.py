@@ -7,8 +7,6 @@
 Blank lines and text after ``#`` are ignored.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,15 +22,11 @@ _LARGEST_ID = 1_000_000
 
 @dataclass(frozen=True)
 class Selection:
-    """One line of a test list.
-
-    Attributes:
-        problem_ids: ids in the order given, or None for all problems of the level.
-        origin: the list and the line in it, or the key of the configuration; for messages.
-    """
+    """One line of a test list."""
 
     level: int
-    problem_ids: tuple[int, ...] | None
+    problem_ids: tuple[int, ...] | None  # ids in the order given, or None for all problems of the level
+    # the list and the line in it, or the key of the configuration; for messages
     origin: str = field(default="", compare=False)
 
 

@@ -1,7 +1,5 @@
 """Charts as SVG: the best so far of a task, and a comparison of runs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

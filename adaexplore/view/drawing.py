@@ -1,7 +1,5 @@
 """SVG elements with escaped text and short numbers."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

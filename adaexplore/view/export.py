@@ -1,7 +1,5 @@
 """Export all pages as one file that works without a server and without external addresses."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Sequence
@@ -31,7 +29,6 @@ class FileLinks(Links):
 
 
 def export_page(shown: Shown, sources: Sequence[Source]) -> str:
-    """Return the file's text."""
     links = FileLinks(shown.runs)
     panels, left_out = _panels(shown.runs, sources, links)
     tasks = [

@@ -1,7 +1,5 @@
 """The data that pages show: values that need no files."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -75,34 +73,20 @@ def shape_of(result: StepResult) -> Shape:
 
 @dataclass(frozen=True)
 class Node:
-    """One step of a search, except the dummy root.
-
-    Attributes:
-        parent: its parent; 0 is the root.
-        kind: its kind; None if unreadable.
-        context: the nodes shown to the model, including elite ones.
-        status: what the step is called (:class:`~adaexplore.core.step.StepResult`), or ``unreadable``.
-        shape: how it is drawn.
-        found: the candidate itself, if it is correct.
-        best: the best candidate after this step.
-        usage: its cost; None if not recorded.
-        fault: why it cannot be read.
-        failure: the kind of its failure, as the skill memory counts it; "" if it teaches no rule.
-        why: why it has no new kernel; "" if it has one.
-    """
+    """One step of a search, except the dummy root."""
 
     step: int
-    parent: int
-    kind: StepKind | None
-    context: tuple[int, ...]
-    status: str
-    shape: Shape
-    found: Best
-    best: Best
-    usage: Usage | None
-    fault: str = ""
-    failure: str = ""
-    why: str = ""
+    parent: int  # its parent; 0 is the root
+    kind: StepKind | None  # its kind; None if unreadable
+    context: tuple[int, ...]  # the nodes shown to the model, including elite ones
+    status: str  # what the step is called (``StepResult``), or ``unreadable``
+    shape: Shape  # how it is drawn
+    found: Best  # the candidate itself, if it is correct
+    best: Best  # the best candidate after this step
+    usage: Usage | None  # its cost; None if not recorded
+    fault: str = ""  # why it cannot be read
+    failure: str = ""  # the kind of its failure, as the skill memory counts it; "" if it teaches no rule
+    why: str = ""  # why it has no new kernel; "" if it has one
 
     @property
     def label(self) -> str:

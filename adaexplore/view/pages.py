@@ -1,7 +1,5 @@
 """Render pages as HTML."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial

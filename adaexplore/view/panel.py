@@ -1,7 +1,5 @@
 """A node's panel: highlighted code, differences, verdict in words."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 

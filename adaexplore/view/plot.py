@@ -1,7 +1,5 @@
 """Plots of runs as SVG and PNG files, for a paper."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Read a run's folder step by step as it grows; a damaged file affects only its own step."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """The local web page: read-only, only for this machine."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable

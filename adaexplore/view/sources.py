@@ -1,7 +1,5 @@
 """Sources of runs, and the thread that polls them."""
 
-from __future__ import annotations
-
 import logging
 import os
 import threading

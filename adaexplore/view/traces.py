@@ -1,7 +1,5 @@
 """The release's packed traces: one JSON file per task."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

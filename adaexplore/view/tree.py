@@ -1,7 +1,5 @@
 """The search tree of a task as SVG: depth from left to right, one row per leaf."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from markupsafe import Markup

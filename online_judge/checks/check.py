@@ -57,14 +57,10 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True)
 class Check(Generic[ReadFact]):
-    """One question about a candidate or its problem.
+    """One question about a candidate or its problem."""
 
-    Attributes:
-        flags: in the order of their rows in docs/integrity.md.
-        facts: the types of facts that ``find`` reads; other checks may read them too.
-        find: returns the flags of a fact. The feedback of a rejected candidate names their ids and evidence.
-    """
-
-    flags: tuple[FlagKind, ...]
+    flags: tuple[FlagKind, ...]  # in the order of their rows in docs/integrity.md
+    # the types of facts that ``find`` reads; other checks may read them too
     facts: tuple[type[ReadFact], ...]
+    # returns the flags of a fact. The feedback of a rejected candidate names their ids and evidence
     find: Callable[[ReadFact], Iterator[Found]]

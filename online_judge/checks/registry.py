@@ -1,7 +1,5 @@
 """All checks of this package: their flags, and the reading of observations."""
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping

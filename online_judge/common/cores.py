@@ -4,8 +4,6 @@ The evaluator's and the candidate's threads that launch timed calls take turns o
 virtual machine two cores can differ by half in speed, and a process tends to stay on its core.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -5,8 +5,6 @@ exports the whole block of the allocation, so nothing else may be in that block.
 a block alive until the receiver gives it back, which a killed candidate process never does.
 """
 
-from __future__ import annotations
-
 import ctypes
 from functools import cache
 

@@ -1,7 +1,5 @@
 """One log line per event; with ``LOG_FORMAT=json`` one JSON object per line."""
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -1,7 +1,5 @@
 """Peak rates of GPUs: memory bandwidth, operations a second, L2 cache."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

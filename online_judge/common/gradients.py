@@ -1,7 +1,5 @@
 """Calls that run forward and backward, the same code for reference and candidate."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Failures that too little GPU memory may cause; the job may succeed alone on the device."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from adaexplore.core.judging.status import Status

@@ -1,7 +1,5 @@
 """Load modules from source, seed, and apply the precision policy, alike on both sides."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import linecache

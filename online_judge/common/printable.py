@@ -1,7 +1,5 @@
 """Make text of candidates and references printable, because answers cannot carry lone surrogates."""
 
-from __future__ import annotations
-
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Make text of candidates and references short and comparable between runs."""
 
-from __future__ import annotations
-
 import re
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")

@@ -1,7 +1,5 @@
 """Clients of a shared judge: their tokens and limits."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import re

@@ -1,7 +1,5 @@
 """Nested lists, tuples, dicts and dataclasses of tensors, taken apart into leaves and put together again."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass

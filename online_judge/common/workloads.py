@@ -1,7 +1,5 @@
 """The input sets of a problem: ``get_workloads()``, else ``get_inputs()``, and the hidden ones."""
 
-from __future__ import annotations
-
 import math
 import types
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Run Triton candidates written for CUDA on a machine without a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -4,8 +4,6 @@ This needs no GPU and no memory: tensors may be on the CPU or on the meta device
 3.6 to 3.9.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping

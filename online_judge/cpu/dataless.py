@@ -5,8 +5,6 @@ read a scale or a kernel size, until something unknown is written into them: the
 tensor without data. Reading an unknown value raises :class:`NotCheckedError`.
 """
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Outcomes of the CPU path only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """Set attributes for the length of a block and restore them afterwards."""
 
-from __future__ import annotations
-
 from typing import Self
 
 _MISSING = object()

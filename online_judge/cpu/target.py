@@ -1,7 +1,5 @@
 """The simulated GPU, and Triton's driver for it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Every tensor reports ``cuda:0`` except those that the candidate put on the CPU o
 ``.cpu()``, ``.to("cpu")``, factories with ``device="cpu"``, and results computed from those alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Count what one call of a module must do: bytes moved, operations done, terms summed."""
 
-from __future__ import annotations
-
 import functools
 import secrets
 from collections.abc import Callable, Iterable

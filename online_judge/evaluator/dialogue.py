@@ -1,7 +1,5 @@
 """The evaluator's side of the conversation with a candidate process, and the exceptions that end it early."""
 
-from __future__ import annotations
-
 import io
 import pickle
 import time

@@ -1,7 +1,5 @@
 """Evaluate one candidate against one reference: correctness trials, integrity checks, timing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Examine a problem: would results on it mean anything, and what does it compute?"""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Common parts of jobs: use of the device, and what evaluation, sweep and profile do with a candidate."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack, nullcontext

@@ -1,7 +1,5 @@
 """The evaluator's side of its leases: ask the gateway for use of the device."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -115,16 +113,12 @@ class Leases:
         waited_s = self._take(Lease(lease="take", kind=kind, share=share, drained=drained))
         try:
             yield waited_s
-        finally:
-            self._return()
+        finally:  # the lease that was taken last
+            self._control.send_json(Lease(lease="return").to_json())
 
     def _take(self, lease: Lease) -> float:
         self._control.send_json(lease.to_json())
         return Granted.from_json(self._control.receive_json()[0]).granted
-
-    def _return(self) -> None:
-        """Return the lease that was taken last."""
-        self._control.send_json(Lease(lease="return").to_json())
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """A reference with known facts about it, kept between the candidates for one problem."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import cached_property
 

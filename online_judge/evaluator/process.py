@@ -10,8 +10,6 @@ On both sides a module keeps the mode in which it was constructed: the judge add
 are seeded alike before each call, and buffers such as running statistics are put back before each.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import os
@@ -42,13 +40,7 @@ from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.profile import Profiling
-from online_judge.evaluator.reference import (
-    NotEnoughMemory,
-    Reference,
-    ReferenceFailed,
-    Seeds,
-    enough_memory,
-)
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds, enough_memory
 from online_judge.evaluator.timing.clean_time import CleanTiming
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed

@@ -1,7 +1,5 @@
 """Profile a candidate: where a call's time goes, and the least that the problem needs."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import torch

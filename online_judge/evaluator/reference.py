@@ -19,15 +19,7 @@ from adaexplore.core.dialects import arguments
 from adaexplore.core.dialects.arguments import Arguments
 from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.wire import BaselineKind, Direction, DtypeName, Tier
-from online_judge.common import (
-    cuda_driver,
-    gradients,
-    memory_errors,
-    modules,
-    texts,
-    trees,
-    workloads,
-)
+from online_judge.common import cuda_driver, gradients, memory_errors, modules, texts, trees, workloads
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind

@@ -4,8 +4,6 @@ PyTorch loads each of its CUDA kernels when a process first calls it. For all ke
 takes about 0.7 s (H200); without a rehearsal the first candidate of a new reference would wait for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

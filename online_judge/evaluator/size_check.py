@@ -4,8 +4,6 @@ A child process runs the reference on tensors without data. If that is impossibl
 depends on values, it runs on real ones, with limited memory and time.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import json

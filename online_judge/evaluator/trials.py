@@ -1,7 +1,5 @@
 """Call a candidate on hidden inputs and compare it with the reference."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager

@@ -7,8 +7,6 @@ reason}}``. A failure of the reference counts only before the first stage: after
 runs here.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import os

@@ -1,7 +1,5 @@
 """Facts about the judge's software, GPUs and measurements, collected once at its start."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.metadata
 import importlib.util

@@ -1,7 +1,5 @@
 """The gateway's side of the fork server: start it, ask it for processes, replace it when it dies."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

@@ -1,7 +1,5 @@
 """The process that imports torch and triton, never touches CUDA, and forks all others."""
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import importlib

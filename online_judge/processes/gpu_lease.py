@@ -7,8 +7,6 @@ them, only for the work that the GPU has queued, see :meth:`Stopwatch.wait_for_q
 end soon, it waits until all shared holders have returned the device instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import logging

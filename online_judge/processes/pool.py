@@ -1,7 +1,5 @@
 """Processes started in advance, so that no evaluation waits for a process or for CUDA to start."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import shutil

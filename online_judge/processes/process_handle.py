@@ -1,7 +1,5 @@
 """The gateway's handle of a process under its supervisor."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

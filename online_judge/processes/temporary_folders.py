@@ -1,7 +1,5 @@
 """A judge's temporary folder, and removal of those of killed judges."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import shutil

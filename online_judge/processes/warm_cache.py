@@ -6,8 +6,6 @@ written into each candidate process's own empty folder. A candidate can change o
 lookups of Triton have the same result in every process: the fork server makes them before it forks.
 """
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import itertools

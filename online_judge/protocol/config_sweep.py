@@ -1,7 +1,5 @@
 """Order and answer of a sweep; imports no torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Numbers of a candidate's timing against its baseline; imports no torch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import NamedTuple
 

@@ -5,8 +5,6 @@ The evaluator, like any process, is first :class:`Ready`. The gateway sends a :c
 The gateway does not trust these messages, because the reference's code runs in the evaluator.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self

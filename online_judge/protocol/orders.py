@@ -5,8 +5,6 @@ with ``get`` and checks each. A process that cannot obey answers ``{"failed": ..
 :meth:`online_judge.checks.facts.findings.Failure.from_claim`, and exits.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 

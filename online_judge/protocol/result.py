@@ -1,7 +1,5 @@
 """An evaluator's result about one candidate: facts, never a status, a flag or a text for users."""
 
-from __future__ import annotations
-
 from typing import Literal, Self
 
 from pydantic import Field, model_validator

@@ -1,7 +1,5 @@
 """Control groups of version 1 and 2, if available: limits of a whole process tree."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

@@ -4,8 +4,6 @@ Layers that the machine does not permit are skipped; :mod:`online_judge.sandbox.
 force.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """Landlock: a process without privileges gives up files, TCP and signals for itself and its children."""
 
-from __future__ import annotations
-
 import os
 import stat
 import struct

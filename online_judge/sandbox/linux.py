@@ -1,7 +1,5 @@
 """The Linux process calls that Python lacks: parent-death signals, subreapers, killing a whole tree."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

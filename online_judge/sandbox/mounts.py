@@ -1,7 +1,5 @@
 """A process's own file system: what it needs, read-only, and a writable folder of limited size."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import functools

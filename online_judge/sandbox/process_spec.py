@@ -1,7 +1,5 @@
 """Parameters of a process's start: private folders, an allow-listed environment, limits."""
 
-from __future__ import annotations
-
 import os
 import sys
 import tempfile

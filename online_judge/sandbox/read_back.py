@@ -4,8 +4,6 @@ The report is a flat JSON object that every verdict carries; ``docs/integrity.md
 null means not in force.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from pathlib import Path

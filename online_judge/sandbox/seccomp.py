@@ -9,8 +9,6 @@ Packages on PyPI need the system's ``libseccomp.so`` (pyseccomp) or start a comm
 than the reference's.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import socket

@@ -1,7 +1,5 @@
 """The worker of one device, in a Ray actor. No client code runs in this process."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

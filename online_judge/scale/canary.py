@@ -1,7 +1,5 @@
 """A known kernel that shows whether a device computes and times as it should."""
 
-from __future__ import annotations
-
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.slots.jobs import EvaluationJob

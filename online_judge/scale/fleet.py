@@ -1,7 +1,5 @@
 """The workers of a Ray cluster: one for each device; started, watched, quarantined and readmitted."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

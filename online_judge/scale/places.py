@@ -1,7 +1,5 @@
 """The places of a cluster's workers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The gateway's side of a device on another machine: its slots send their jobs to a Ray actor."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

@@ -1,7 +1,5 @@
 """Run the gateway on a Ray cluster in a child process, because Ray ends a process whose head is gone."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Reference times: recorded ones, and those measured on one device without a candidate."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

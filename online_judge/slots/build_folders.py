@@ -1,7 +1,5 @@
 """Folders that requests name for building CUDA extensions: below ``BUILD_DIR``, without symbolic links."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import os

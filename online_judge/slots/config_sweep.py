@@ -1,7 +1,5 @@
 """Evaluate a candidate with tunables: sweep its configurations, then evaluate the fastest one."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Mapping, Sequence

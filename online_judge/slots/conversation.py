@@ -1,7 +1,5 @@
 """Have a process do one job: attempts, time limits, cancellation, result."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """One slot of one device: does jobs with an evaluator and a candidate process."""
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import logging
@@ -18,13 +16,7 @@ from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.judging.status import Stage
 from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import (
-    EvaluationRequest,
-    ProblemReport,
-    ProblemRequest,
-    ProfileReport,
-    Workload,
-)
+from adaexplore.core.wire import EvaluationRequest, ProblemReport, ProblemRequest, ProfileReport, Workload
 from online_judge.checks.facts.endings import ProcessEnd
 from online_judge.common import memory_errors
 from online_judge.processes.fork_client import ForkClient

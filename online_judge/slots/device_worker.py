@@ -1,7 +1,5 @@
 """The owner of one device."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Find the devices that the judge serves."""
 
-from __future__ import annotations
-
 import logging
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The evaluators of a slot: send them orders, receive requests for leases and results."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections import OrderedDict

@@ -1,7 +1,5 @@
 """A job as the gateway submits it to a slot, and how a slot runs each kind."""
 
-from __future__ import annotations
-
 import threading
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,13 +1,11 @@
 """Find the construct that an error is about in the syntax tree of the offending line, without own names."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap
 from collections.abc import Iterator
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parsed
 
 _CARETS = re.compile(r"([ \t]*)[\^~]+[\^~\s]*")
 _MODULES = frozenset({"tl", "triton", "torch", "F", "nn", "libdevice", "math"})
@@ -65,7 +63,7 @@ def _at_caret(source: str, text: str) -> list[ast.AST] | None:
     if place is None:
         return None
     shown, column = place
-    tree = _parsed(source)
+    tree = parsed(textwrap.dedent(source))
     lines = source.splitlines()
     for number, candidate in enumerate(lines, start=1):
         if tree is not None and candidate.strip() == shown.strip():
@@ -77,7 +75,7 @@ def _at_caret(source: str, text: str) -> list[ast.AST] | None:
             ]
             if nodes or statements:
                 return [*nodes] or [*statements]
-    alone = _parsed(shown.strip())
+    alone = parsed(shown.strip())
     if alone is None:
         return None
     column -= _indent(shown)
@@ -86,7 +84,7 @@ def _at_caret(source: str, text: str) -> list[ast.AST] | None:
 
 def _at_line(source: str, text: str, line: int | None) -> list[ast.AST] | None:
     """Return the calls on the offending line, a kernel's launch first."""
-    tree = _parsed(source)
+    tree = parsed(textwrap.dedent(source))
     if line is None:
         first = text.strip().splitlines()[0].strip() if text.strip() else ""
         numbers = [n for n, code in enumerate(source.splitlines(), 1) if first and code.strip() == first]
@@ -200,13 +198,6 @@ def _name(node: ast.expr) -> str:
 
 
 _BUILTINS = frozenset({"float", "int", "bool", "len", "max", "min", "abs", "range", "print", "sum", "round"})
-
-
-def _parsed(source: str) -> ast.Module | None:
-    try:
-        return parse(textwrap.dedent(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _placed(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:

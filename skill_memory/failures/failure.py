@@ -1,7 +1,5 @@
 """Failing steps, and the independence of failures."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -16,21 +14,12 @@ _CANDIDATES_OWN_END = "Subprocess failed"
 
 @dataclass(frozen=True)
 class Failure:
-    """One failing step of a task.
-
-    Attributes:
-        source: the candidate.
-        lineage: the large step from which it descends by small steps.
-        line: the offending line of ``source``, if known.
-        reference: the problem's source; only needed to compile the candidate again.
-    """
-
     step: int
-    source: str
+    source: str  # the candidate
     verdict: Verdict
-    lineage: int = 0
-    line: int | None = None
-    reference: str = ""
+    lineage: int = 0  # the large step from which it descends by small steps
+    line: int | None = None  # the offending line of ``source``, if known
+    reference: str = ""  # the problem's source; only needed to compile the candidate again
 
     @property
     def signature(self) -> Signature | None:

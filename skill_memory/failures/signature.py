@@ -47,19 +47,12 @@ _KEPT_AFTER = re.compile(r" object\b")
 
 @dataclass(frozen=True)
 class Signature:
-    """The kind of a failure; equal signatures mean the same mistake.
+    """The kind of a failure; equal signatures mean the same mistake."""
 
-    Attributes:
-        stage: the verdict's status.
-        exception: class name of the error nearest to the cause; "" if none is named.
-        message: its message, normalised.
-        construct: what the offending line does; "" if unknown.
-    """
-
-    stage: str
-    exception: str
-    message: str
-    construct: str = ""
+    stage: str  # the verdict's status
+    exception: str  # class name of the error nearest to the cause; "" if none is named
+    message: str  # its message, normalised
+    construct: str = ""  # what the offending line does; "" if unknown
 
     @property
     def key(self) -> str:

@@ -1,7 +1,5 @@
 """The compile stage of the configured judge, or of a judge started for it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

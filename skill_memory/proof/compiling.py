@@ -1,7 +1,5 @@
 """Convert findings of the judge's compile stage to verdicts with a signature."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import replace

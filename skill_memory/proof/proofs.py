@@ -1,7 +1,5 @@
 """Find reproducers and counterparts for rules without them; no model is needed."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import re
@@ -27,25 +25,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Proofs:
-    """The new proofs, and the effort.
+    """The new proofs, and the effort."""
 
-    Attributes:
-        rules: rules without a reproducer but with a recorded candidate to shrink.
-        cut_short: number of searches that the time limit ended.
-        compilations: number of trials.
-        seconds: wall-clock seconds.
-        lines_before: median lines of the recorded candidates.
-        lines_after: median lines of the reproducers.
-    """
-
-    rules: int = 0
+    rules: int = 0  # rules without a reproducer but with a recorded candidate to shrink
     reproducers: int = 0
     counterparts: int = 0
-    cut_short: int = 0
-    compilations: int = 0
-    seconds: float = 0.0
-    lines_before: int = 0
-    lines_after: int = 0
+    cut_short: int = 0  # number of searches that the time limit ended
+    compilations: int = 0  # number of trials
+    seconds: float = 0.0  # wall-clock seconds
+    lines_before: int = 0  # median lines of the recorded candidates
+    lines_after: int = 0  # median lines of the reproducers
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Shrink a failing candidate to a minimal one with the same failure: delta debugging on its AST."""
 
-from __future__ import annotations
-
 import ast
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Derive smaller programs from a program by one change of its syntax tree."""
 
-from __future__ import annotations
-
 import ast
 import copy
 from collections.abc import Iterator

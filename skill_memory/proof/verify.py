@@ -1,7 +1,5 @@
 """Verify rules: the reproducer must fail as recorded, and the counterpart must work."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

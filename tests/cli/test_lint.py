@@ -89,14 +89,6 @@ def test_lint_accepts_a_judges_triton(tmp_path: Path, capsys: pytest.CaptureFixt
     assert told["findings"] == []
 
 
-def test_triton_version_is_ignored_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
-) -> None:
-    (told,) = linted(capsys, written(tmp_path, "kernel.py", BAD), "--triton", "3.6.0")
-    assert [found["rule"] for found in told["findings"]] == ["called-dtype"]
-    assert "takes a run's judge_environment.json now; 3.6.0 is ignored" in caplog.text
-
-
 @pytest.mark.parametrize("missing", ["none.py", "."])
 def test_unreadable_file_does_not_hide_other_findings(
     missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from adaexplore.core.judging.flags import Flag, ProblemFlag
 from online_judge.checks.check import Severity
-from online_judge.checks.reference import flag_table
 from online_judge.checks.registry import all_flags
 from online_judge.verdict.flags import listed, listed_of_problem, merged
+from tests.documented_tables import flag_table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrity.md"
 NOTE, SUSPECT, REJECT = "launch_bound", "stale_weights", "clock_mismatch"

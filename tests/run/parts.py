@@ -32,6 +32,9 @@ from tests.verdicts import make_verdict
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
+CONDITIONS = Conditions(
+    hardware="", dtype="fp32", direction="forward", tf32="off", tier="strict", problem=TASK.digest
+)
 STEPS = 12
 
 
@@ -75,7 +78,7 @@ def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, 
         records=TaskRecords(folder, agent_type),
         budget=Budget(RunConfig(), MeteredClient(StubModel())),
         steering=Steering(folder),
-        conditions=Conditions(hardware="", dtype="fp32", direction="forward"),
+        conditions=CONDITIONS,
         seed=3,
         total_steps=total_steps,
         parallel_steps=parts.get("parallel_steps", 1),

@@ -47,13 +47,6 @@ def test_a_replay_gives_the_same_directions(tmp_path: Path) -> None:
     assert [step.node.plan for step in again] == [step.node.plan for step in steps]
 
 
-def test_a_run_made_before_directions_replays(tmp_path: Path) -> None:
-    run(tmp_path / "run", directions=False)
-    config = tmp_path / "run/config.yaml"
-    config.write_text(config.read_text().replace("\ndirections: false\n", "\n"))
-    assert main(["replay", str(tmp_path / "run"), "--out", str(tmp_path / "again")]) == 0
-
-
 @pytest.mark.parametrize("settings", [{"preset": "paper"}, {"directions": False}])
 def test_without_directions_prompts_have_none(tmp_path: Path, settings: dict[str, object]) -> None:
     steps = run(tmp_path / "run", parallel_steps=4, total_steps=4, **settings)

@@ -94,9 +94,7 @@ def test_facts_are_requested_again_when_conditions_change(
     assert len(tried(4)) == 1
     path = tmp_path / "1_2" / "reference_facts.json"
     facts = json.loads(path.read_text())
-    of_earlier_versions = {"hardware": "CPU (another)", "dtype": "native", "direction": "forward"}
-    assert facts["conditions"].items() >= of_earlier_versions.items()
-    path.write_text(json.dumps(facts | {"conditions": of_earlier_versions}))
+    assert facts["conditions"]["hardware"] == "CPU (another)"
     assert tried(5) == []
     differing: list[dict[str, object]] = [
         {"dtype": "bf16"},

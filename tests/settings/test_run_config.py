@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from adaexplore.settings.config import DEFAULT_PRESET, RunConfig
-from adaexplore.settings.reference import key_table
+from tests.documented_tables import key_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

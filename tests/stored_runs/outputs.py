@@ -2,8 +2,8 @@
 
 ``runs.tar.xz`` holds one small run per format of records: of each kind of agent (``mcts``, ``irs``,
 ``irle``), with untimed kernels (``untimed``), without a correct one (``failed``), of an earlier version
-(``earlier``), with nothing but the best kernel (``bests``), the same in the files of the release
-(``release_...``), and its packed ``trace``.
+(``earlier``), forked, steered, with a starting kernel and a profile (``forked``), with nothing but the best
+kernel (``bests``), the same in the files of the release (``release_...``), and its packed ``trace``.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from adaexplore.settings.load import load_config
 HERE = Path(__file__).parent
 OF_THIS_PROJECT = ("mcts", "irs", "irle", "untimed", "failed", "earlier")
 OF_THE_RELEASE = ("release_mcts", "release_irs", "release_irle", "release_failed")
-RUNS = (*OF_THIS_PROJECT, *OF_THE_RELEASE, "bests", "trace")
-RESUMED = (*OF_THIS_PROJECT, *OF_THE_RELEASE)
+RUNS = (*OF_THIS_PROJECT, *OF_THE_RELEASE, "forked", "bests", "trace")
+RESUMED = (*OF_THIS_PROJECT, *OF_THE_RELEASE, "forked")
 REPLAYED = tuple(
-    name for name in OF_THIS_PROJECT if name != "untimed"
+    name for name in (*OF_THIS_PROJECT, "forked") if name != "untimed"
 )  # of a preset whose prompts never change
 TASK = "0_row_sum"
 

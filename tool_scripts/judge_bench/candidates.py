@@ -1,7 +1,5 @@
 """Candidates with their problems, and the choice of candidates for each part."""
 
-from __future__ import annotations
-
 import ast
 import random
 import re
@@ -22,23 +20,15 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True)
 class Candidate:
-    """A candidate and its problem, as sources.
+    """A candidate and its problem, as sources."""
 
-    Attributes:
-        id: unique; ``<problem>/<name>``.
-        reference: source with ``Model``, ``get_inputs`` and ``get_init_inputs``.
-        source: source with ``ModelNew``.
-        correct: the recorded verdict; None if none was recorded.
-        fields: more fields of the request.
-    """
-
-    id: str
+    id: str  # unique; ``<problem>/<name>``
     problem: str
-    reference: str
-    source: str
-    correct: bool | None = None
+    reference: str  # source with ``Model``, ``get_inputs`` and ``get_init_inputs``
+    source: str  # source with ``ModelNew``
+    correct: bool | None = None  # the recorded verdict; None if none was recorded
     error: str = ""
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)  # more fields of the request
 
 
 def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:

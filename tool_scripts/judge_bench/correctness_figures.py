@@ -1,7 +1,5 @@
 """The figures about right verdicts and equal times."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """One figure, and the statistics that figures share."""
 
-from __future__ import annotations
-
 import statistics
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -14,28 +12,19 @@ from tool_scripts.judge_bench.records import Session
 
 
 class Figure(BaseModel):
-    """One figure.
-
-    Attributes:
-        value: the measured value with its unit, for people; ``number`` is the same as one number.
-        met: whether it reaches its target; None if there is no target or there are too few samples.
-        samples: a description of the measurements behind it.
-        miss: by how much and with which units the target is missed.
-        sessions: the calls that measured it.
-    """
-
     model_config = ConfigDict(frozen=True)
 
     name: str
     device: str = ""
-    value: str
+    value: str  # the measured value with its unit, for people; ``number`` is the same as one number
     number: float | None = None
     target: str = ""
+    # whether it reaches its target; None if there is no target or there are too few samples
     met: bool | None = None
-    samples: str
-    miss: str = ""
+    samples: str  # a description of the measurements behind it
+    miss: str = ""  # by how much and with which units the target is missed
     details: dict[str, Any] = Field(default_factory=dict)
-    sessions: tuple[Session, ...] = ()
+    sessions: tuple[Session, ...] = ()  # the calls that measured it
 
 
 def met(missed: object, enough: object) -> bool | None:
@@ -44,7 +33,6 @@ def met(missed: object, enough: object) -> bool | None:
 
 
 def counts(values: Iterable[object]) -> dict[str, int]:
-    """Return how often each value occurs."""
     return dict(Counter(map(str, values)))
 
 

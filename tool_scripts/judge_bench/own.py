@@ -1,7 +1,5 @@
 """Candidates of the offline writer for this benchmark's own problems and for the quickstart's."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 
@@ -48,7 +46,6 @@ PROBLEMS = {
 
 
 def kernels() -> list[Candidate]:
-    """Return the kernels of ``repeat``."""
     return [
         Candidate(f"{name}/fused", name, source, translate(source, possible_designs(source)[0]))
         for name, source in ((name, problem.source()) for name, problem in PROBLEMS.items())

@@ -1,7 +1,5 @@
 """The parts of the benchmark: each measures the units that its ledger lacks, and returns the number left."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

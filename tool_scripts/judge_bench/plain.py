@@ -4,8 +4,6 @@ A fresh interpreter runs this file on a candidate: both modules are constructed 
 gets the reference's weights if they fit, and outputs on five seeded inputs are compared at 5e-2.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

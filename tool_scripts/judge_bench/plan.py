@@ -1,7 +1,5 @@
 """The options of one call of the benchmark."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -20,24 +18,19 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plan:
-    """The options; see ``--help``.
-
-    Attributes:
-        deadline: value of ``time.monotonic()`` after which no unit starts.
-        count: how many recorded candidates a part takes; None for its default.
-    """
+    """The options; see ``--help``."""
 
     device: str
     recorded: Sequence[Candidate]
     own: Sequence[Candidate]
     out: Path
-    deadline: float
+    deadline: float  # value of ``time.monotonic()`` after which no unit starts
     seed: int = 0
     slots: int = 4
     in_flight: int = 8
     plain_jobs: int = 10
     child_limit_s: float = 60.0
-    count: int | None = None
+    count: int | None = None  # how many recorded candidates a part takes; None for its default
     repeats: int | None = None
     kernelbench: Path | None = None
     levels: Sequence[int] = (3, 2, 1)

@@ -1,7 +1,5 @@
 """Records of the measurements: one JSON line per finished unit, so that a killed part can continue."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -35,37 +33,25 @@ class Session(Record):
 
 
 class Judged(Record):
-    """One verdict of the judge; times in milliseconds, spans in seconds.
+    """One verdict of the judge; times in milliseconds, spans in seconds."""
 
-    Attributes:
-        unit: its name, such as ``repeat/large-softmax/3``.
-        status: the verdict's status; ``error`` if the judge gave none.
-        error: why there is none.
-        rejects: flags of severity ``reject``; ``flags`` has all.
-        problem_flags: flags of the problem, not of the candidate.
-        seconds: from the submission to the verdict at the client.
-        baseline_ms: the baseline that counts.
-        slot_held_s: how long the exclusive slot was held; None if the verdict does not say.
-        slot_gpu_s: how long the GPU worked for candidate and baseline meanwhile.
-    """
-
-    unit: str
+    unit: str  # its name, such as ``repeat/large-softmax/3``
     candidate: str
     problem: str
-    status: str
-    error: str | None = None
+    status: str  # the verdict's status; ``error`` if the judge gave none
+    error: str | None = None  # why there is none
     tier: str | None = None
     flags: tuple[str, ...] = ()
-    rejects: tuple[str, ...] = ()
-    problem_flags: tuple[str, ...] = ()
+    rejects: tuple[str, ...] = ()  # flags of severity ``reject``; ``flags`` has all
+    problem_flags: tuple[str, ...] = ()  # flags of the problem, not of the candidate
     evidence: tuple[str, ...] = ()
     feedback: str = ""
-    seconds: float
+    seconds: float  # from the submission to the verdict at the client
     speedup: float | None = None
     gpu_ms: float | None = None
-    baseline_ms: float | None = None
-    slot_held_s: float | None = None
-    slot_gpu_s: float | None = None
+    baseline_ms: float | None = None  # the baseline that counts
+    slot_held_s: float | None = None  # how long the exclusive slot was held; None if the verdict does not say
+    slot_gpu_s: float | None = None  # how long the GPU worked for candidate and baseline meanwhile
 
     @property
     def failure(self) -> Failure | None:
@@ -78,33 +64,21 @@ class Judged(Record):
 
 
 class PlainRun(Record):
-    """A plain comparison in a process of its own.
-
-    Attributes:
-        outcome: ``passed``, ``wrong``, ``timeout``, ``crash`` or ``error``.
-        detail: the error, or the largest difference.
-    """
+    """A plain comparison in a process of its own."""
 
     candidate: str
-    outcome: str
-    detail: str = ""
+    outcome: str  # ``passed``, ``wrong``, ``timeout``, ``crash`` or ``error``
+    detail: str = ""  # the error, or the largest difference
     seconds: float
 
 
 class Batch(Record):
-    """Candidates judged in one batch.
+    """Candidates judged in one batch."""
 
-    Attributes:
-        slots: parallel evaluations on the device.
-        in_flight: parallel submissions.
-        wall_s: from the first submission to the last verdict.
-        start_s: time until the judge was ready, first verdict included; not part of ``wall_s``.
-    """
-
-    slots: int
-    in_flight: int
-    wall_s: float
-    start_s: float
+    slots: int  # parallel evaluations on the device
+    in_flight: int  # parallel submissions
+    wall_s: float  # from the first submission to the last verdict
+    start_s: float  # time until the judge was ready, first verdict included; not part of ``wall_s``
     verdicts: tuple[Judged, ...]
 
 

@@ -1,7 +1,5 @@
 """The measured judge: start it, send it jobs over HTTP, and describe its machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import platform

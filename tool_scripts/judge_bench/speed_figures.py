@@ -1,7 +1,5 @@
 """The figures about time: throughput, latency, the used share of the slot."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """All figures of a folder's state: for people, for programs, and for ``results/judge``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path

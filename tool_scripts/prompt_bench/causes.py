@@ -1,7 +1,5 @@
 """Split a search's billed input tokens by cause, and find the minimum over all orders of kernels."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Searches to measure: the kernels that each step shows, and the replies."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache

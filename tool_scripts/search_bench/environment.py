@@ -4,8 +4,6 @@ An environment keeps its memory of a candidate in ``Outcome.state``. It never se
 never sees ``true_speedup``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
@@ -14,21 +12,12 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of one step.
-
-    Attributes:
-        speedup: as measured, noise included; 0 unless correct.
-        true_speedup: without noise, hidden from the policy; 0 unless correct.
-        state: the environment's own memory of the candidate.
-        calls: model calls that the step took.
-    """
-
     compiled: bool
     correct: bool
-    speedup: float = 0.0
-    true_speedup: float = 0.0
-    state: Any = None
-    calls: float = 1.0
+    speedup: float = 0.0  # as measured, noise included; 0 unless correct
+    true_speedup: float = 0.0  # without noise, hidden from the policy; 0 unless correct
+    state: Any = None  # the environment's own memory of the candidate
+    calls: float = 1.0  # model calls that the step took
 
 
 class Environment(Protocol):

@@ -1,7 +1,5 @@
 """The figures of a call: curves, paired comparisons, and the gain of steps in flight."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from statistics import fmean, geometric_mean

@@ -5,8 +5,6 @@ nearest to the recorded mean curve. Few trees make a rough curve; of shares with
 takes the one that best reproduces how much less often stalled lineages advance than fresh ones.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ in capitals is a number (a block size, warps, stages), one in lower case is a st
 typical mistake of models, added to a right candidate.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Mapping, Sequence
@@ -58,30 +56,21 @@ class Timed:
 
 @dataclass(frozen=True)
 class Habits:
-    """Behaviour of the simulated model; the four rates are those of the recorded trees (without p83).
+    """Behaviour of the simulated model; the four rates are those of the recorded trees (without p83)."""
 
-    Attributes:
-        small_fails: share of edits of a correct kernel that fail.
-        repair_fails: share of edits of a failed kernel that fail again.
-        large_fails: share of new kernels that fail when correct ones are shown.
-        fresh_fails: share of new kernels that fail when none is shown.
-        numbers: share of edits that change a number; the others change a structural detail.
-        next_value: share of changed numbers that move to a neighbouring value; the others move to any value.
-        step: structures are listed from plain to elaborate; each step away from the best structure shown
-            (from the plain end when none is) multiplies a structure's weight in a large step by this.
-        repeated: a large step asks for a different structure; this multiplies the weight of those shown.
-        kept: share of the axes on which a new kernel keeps the best shown kernel's value.
-    """
-
-    small_fails: float = 0.26
-    repair_fails: float = 0.36
-    large_fails: float = 0.31
-    fresh_fails: float = 0.54
-    numbers: float = 0.7
+    small_fails: float = 0.26  # share of edits of a correct kernel that fail
+    repair_fails: float = 0.36  # share of edits of a failed kernel that fail again
+    large_fails: float = 0.31  # share of new kernels that fail when correct ones are shown
+    fresh_fails: float = 0.54  # share of new kernels that fail when none is shown
+    numbers: float = 0.7  # share of edits that change a number; the others change a structural detail
+    # share of changed numbers that move to a neighbouring value; the others move to any value
     next_value: float = 0.7
+    # structures are listed from plain to elaborate; each step away from the best structure shown (from the
+    # plain end when none is) multiplies a structure's weight in a large step by this
     step: float = 0.6
+    # a large step asks for a different structure; this multiplies the weight of those shown
     repeated: float = 0.3
-    kept: float = 0.5
+    kept: float = 0.5  # share of the axes on which a new kernel keeps the best shown kernel's value
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,6 @@ climbs by small steps with some probability and size, and ends at a ceiling. A l
 kernels usually keeps the best one's kind of structure, else it draws one anew.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,21 +19,13 @@ SLIP = 0.15
 
 @dataclass(frozen=True)
 class Structure:
-    """A way to write the kernel.
+    """A way to write the kernel."""
 
-    Attributes:
-        share: its weight in draws of large steps.
-        start: level of a first kernel of it.
-        ceiling: level that it cannot pass.
-        rise: probability that a small step climbs.
-        height: mean number of levels of such a climb.
-    """
-
-    share: float
-    start: float
-    ceiling: float
-    rise: float
-    height: float
+    share: float  # its weight in draws of large steps
+    start: float  # level of a first kernel of it
+    ceiling: float  # level that it cannot pass
+    rise: float  # probability that a small step climbs
+    height: float  # mean number of levels of such a climb
 
 
 @dataclass(frozen=True)
@@ -50,28 +40,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Landscape:
-    """An environment of tier C, one family.
-
-    Attributes:
-        structures: the choices of large steps.
-        failure: probability that a step's candidate fails.
-        worse: probability that a small step that does not climb loses speed.
-        keep: probability that a large step keeps the structure of the best kernel shown.
-        spread: lineages of one structure have ceilings from (1 - spread) of its ceiling to all of it.
-        noise: standard deviation of the logarithm of a measured speedup.
-        lost: probability that a step has no result at all.
-        straggler: probability that a model call takes eight times as long.
-    """
+    """An environment of tier C, one family."""
 
     name: str
-    structures: tuple[Structure, ...]
-    failure: float = 0.3
-    worse: float = 0.35
-    keep: float = 0.7
+    structures: tuple[Structure, ...]  # the choices of large steps
+    failure: float = 0.3  # probability that a step's candidate fails
+    worse: float = 0.35  # probability that a small step that does not climb loses speed
+    keep: float = 0.7  # probability that a large step keeps the structure of the best kernel shown
+    # lineages of one structure have ceilings from (1 - spread) of its ceiling to all of it
     spread: float = 0.3
-    noise: float = 0.01
-    lost: float = 0.0
-    straggler: float = 0.0
+    noise: float = 0.01  # standard deviation of the logarithm of a measured speedup
+    lost: float = 0.0  # probability that a step has no result at all
+    straggler: float = 0.0  # probability that a model call takes eight times as long
 
     @property
     def top(self) -> float:
@@ -122,7 +102,6 @@ class Landscape:
 
 
 def landscapes() -> list[Landscape]:
-    """Return the families of tier C."""
     return [
         Landscape("plateau", (Structure(1.0, 0.0, 2.0, 0.08, 0.6),), worse=0.2, spread=0.5),
         Landscape(

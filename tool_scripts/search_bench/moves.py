@@ -1,7 +1,5 @@
 """Steps of recorded trees: start and end of each, and the best of its lineage."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,23 +31,14 @@ class Move:
 
 @dataclass(frozen=True)
 class Moves:
-    """The steps of one tree.
+    """The steps of one tree."""
 
-    Attributes:
-        small: edits of correct kernels.
-        large: new kernels with others in view; they start from the best of these.
-        fresh: ends of new kernels with none in view.
-        first_repairs: ends of edits of failed kernels without a correct ancestor.
-        repaired: for each edit of a failed kernel, whether it worked.
-        lineages: the first and the best level of each lineage.
-    """
-
-    small: tuple[Move, ...]
-    large: tuple[Move, ...]
-    fresh: tuple[float | None, ...]
-    first_repairs: tuple[float | None, ...]
-    repaired: tuple[bool, ...]
-    lineages: tuple[tuple[float, float], ...]
+    small: tuple[Move, ...]  # edits of correct kernels
+    large: tuple[Move, ...]  # new kernels with others in view; they start from the best of these
+    fresh: tuple[float | None, ...]  # ends of new kernels with none in view
+    first_repairs: tuple[float | None, ...]  # ends of edits of failed kernels without a correct ancestor
+    repaired: tuple[bool, ...]  # for each edit of a failed kernel, whether it worked
+    lineages: tuple[tuple[float, float], ...]  # the first and the best level of each lineage
 
 
 def recorded_moves(tree: RecordedTree) -> Moves:

@@ -1,7 +1,5 @@
 """The compared policies, including two simple ones that a tree search must beat."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

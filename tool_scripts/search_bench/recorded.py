@@ -9,8 +9,6 @@ recorded one that began at a similar level. With the same probability a ceiling 
 recorded lineage after its last advance; otherwise they count as evidence of how small steps move.
 """
 
-from __future__ import annotations
-
 import math
 from bisect import bisect_left
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 They are paired by seed: with the same seed every policy has the same problem and the same luck.
 """
 
-from __future__ import annotations
-
 import heapq
 import math
 from collections.abc import Sequence
@@ -25,22 +23,14 @@ from tool_scripts.search_bench.traces import RecordedStep
 
 @dataclass(frozen=True)
 class Prices:
-    """Simulated seconds and dollars.
+    """Simulated seconds and dollars."""
 
-    Attributes:
-        call_s: median seconds of a model call, whose logarithm is normal with ``call_sigma``.
-        evaluation_s: GPU seconds of an evaluation.
-        gpus: parallel evaluations.
-        call_usd: dollars of a model call.
-        gpu_hour_usd: dollars of an hour of a GPU that evaluates.
-    """
-
-    call_s: float = 60.0
+    call_s: float = 60.0  # median seconds of a model call, whose logarithm is normal with ``call_sigma``
     call_sigma: float = 0.5
-    evaluation_s: float = 4.0
-    gpus: int = 1
-    call_usd: float = 0.02
-    gpu_hour_usd: float = 3.0
+    evaluation_s: float = 4.0  # GPU seconds of an evaluation
+    gpus: int = 1  # parallel evaluations
+    call_usd: float = 0.02  # dollars of a model call
+    gpu_hour_usd: float = 3.0  # dollars of an hour of a GPU that evaluates
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,5 @@
 """Recorded trees, in the web-bundle format of the released AdaExplore."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import logging

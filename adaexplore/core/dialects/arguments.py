@@ -1,7 +1,5 @@
 """The forms in which a problem gives arguments: a list, keywords, both, one tensor, or nothing."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

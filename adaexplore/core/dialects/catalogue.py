@@ -1,7 +1,5 @@
 """Find the tasks of other benchmarks, and make problem files and candidates by name."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,15 +35,11 @@ _SPELLINGS = re.compile(r"TRITONBENCH[-_]([GT])")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """The tasks of one benchmark in one folder; methods raise TaskError if a task cannot be used.
-
-    Attributes:
-        paths: its tasks' files by name, sorted; the first one has the number 1.
-    """
+    """The tasks of one benchmark in one folder; methods raise TaskError if a task cannot be used."""
 
     source: Source
     root: Path
-    paths: Mapping[str, Path]
+    paths: Mapping[str, Path]  # its tasks' files by name, sorted; the first one has the number 1
 
     def find(self, task: str) -> str:
         """Return the name of the task with this name, file name or number."""

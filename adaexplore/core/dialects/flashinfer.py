@@ -6,8 +6,6 @@ candidate is Python source with ``run``, or a solution's JSON; ``run`` returns t
 destination-passing style, fills tensors that follow the inputs.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 import math
@@ -21,7 +19,7 @@ from adaexplore.core.dialects.schema import Definition, Solution, Tensor, Tolera
 from adaexplore.core.dialects.workload_text import entry, fitting, sizes
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import first_fault, input_text
-from adaexplore.core.text.syntax import bound_names, parse, parse_expression, statements
+from adaexplore.core.text.syntax import bound_names, parse, parse_expression, parsed, statements
 from adaexplore.core.wire import MAX_WORKLOADS
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -104,9 +102,8 @@ def candidate_source(code: str, definition_text: str, path: Path, root: Path) ->
         code, function = _entry_source(solution), solution.spec.entry_point.partition("::")[2]
         code = code.removeprefix("\ufeff")
         fills = solution.spec.destination_passing_style
-    try:
-        tree = parse(code)
-    except (SyntaxError, ValueError):
+    tree = parsed(code)
+    if tree is None:
         return code  # the judge reports the syntax error with its line
     bound = _bound(tree)
     if "ModelNew" in bound and function not in bound:

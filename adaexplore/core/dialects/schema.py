@@ -3,8 +3,6 @@
 Fields of only one of the two are optional. Unknown fields, which both have, are ignored.
 """
 
-from __future__ import annotations
-
 import ast
 import keyword
 from graphlib import CycleError, TopologicalSorter

@@ -6,8 +6,6 @@ times each call. A candidate is a file that defines the same functions. Function
 has no test, is not valid Python, or its test calls nothing that it defines.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize

@@ -1,7 +1,5 @@
 """Workloads of a definition as text: entries of ``get_workloads()`` with expressions for the inputs."""
 
-from __future__ import annotations
-
 import base64
 import math
 import zlib

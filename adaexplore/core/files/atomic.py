@@ -1,7 +1,5 @@
 """Atomic writes: a reader sees the old content or the new one, never a part."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -1,7 +1,5 @@
 """Read files that a user names, or refuse them in one line."""
 
-from __future__ import annotations
-
 import errno
 import io
 import stat

@@ -1,7 +1,5 @@
 """A file with one JSON value per line; each is written at once, so that a killed process loses nothing."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -4,8 +4,6 @@ Some servers leave reasoning in the reply, in the marks of the model's family. A
 or a comment) or in a code span of prose is text.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence

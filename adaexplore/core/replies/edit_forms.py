@@ -1,7 +1,5 @@
 """Read the edits of an answer in the forms that models write besides numbered tags."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +27,10 @@ _COMPARED = 2000
 class Edits:
     """The edits of an answer.
 
-    Attributes:
-        edits: in order; never empty.
-        start, end: their place in the answer.
+    start, end: their place in the answer.
     """
 
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...]  # in order; never empty
     start: int
     end: int
 

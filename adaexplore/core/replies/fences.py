@@ -4,8 +4,6 @@ Models write code at the margin inside list items, open fences after text, forge
 right after code. So this reads lines by their fences only, in time linear in the length of the text.
 """
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Sequence
@@ -40,14 +38,11 @@ _LANGUAGE_LINE = re.compile(r"\s*^(?:python\d*|py)[ \t]*\n", re.MULTILINE | re.I
 class Block:
     """A fenced block.
 
-    Attributes:
-        text: its content, without the common indentation.
-        info: the text after the opening fence.
-        start, end: its place in the reply, with its fences.
+    start, end: its place in the reply, with its fences.
     """
 
-    text: str
-    info: str
+    text: str  # its content, without the common indentation
+    info: str  # the text after the opening fence
     start: int
     end: int
 

@@ -1,7 +1,5 @@
 """Choose the program of an answer: the last complete one that defines a class."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re
@@ -12,7 +10,7 @@ from itertools import islice
 
 from adaexplore.core.replies.sources import Source, sources_in
 from adaexplore.core.text.identity import MOST_PARSED_CHARS
-from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.core.text.syntax import bound_names, parsed, statements
 
 _BUILTINS = frozenset(dir(builtins)) | {"__file__", "__name__"}
 _AS_BEFORE = r"(?:(?:same )?as (?:before|above)|unchanged|omitted|existing code|rest of the \w+)"
@@ -35,15 +33,10 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Program:
-    """A source that an answer holds.
+    """A source that an answer holds."""
 
-    Attributes:
-        source: the text to judge.
-        end: where it ends in the answer.
-    """
-
-    source: str
-    end: int
+    source: str  # the text to judge
+    end: int  # where it ends in the answer
 
 
 class _Part:
@@ -54,12 +47,7 @@ class _Part:
 
     @cached_property
     def tree(self) -> ast.Module | None:
-        if len(self.text) > MOST_PARSED_CHARS:
-            return None
-        try:
-            return parse(self.text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+        return parsed(self.text) if len(self.text) <= MOST_PARSED_CHARS else None
 
     @cached_property
     def names(self) -> frozenset[str]:

@@ -1,7 +1,5 @@
 """Find everything in an answer that may be source text: in fences, in wrappers, or bare between prose."""
 
-from __future__ import annotations
-
 import html
 import json
 import re
@@ -33,14 +31,10 @@ _DECODER = json.JSONDecoder(strict=False)
 
 @dataclass(frozen=True)
 class Source:
-    """Text that may be a program.
-
-    Attributes:
-        end: where it ends in the answer.
-    """
+    """Text that may be a program."""
 
     text: str
-    end: int
+    end: int  # where it ends in the answer
 
 
 def sources_in(answer: str, name: str) -> list[Source]:

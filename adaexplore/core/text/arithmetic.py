@@ -1,7 +1,5 @@
 """Evaluate expressions of a program on known numbers, without running it."""
 
-from __future__ import annotations
-
 import ast
 import operator
 from collections.abc import Callable, Mapping

@@ -1,12 +1,10 @@
 """Extract the kernel from a model's reply as the release does: the first fenced block counts."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parsed
 
 _MODEL = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
 _OPENING = re.compile(
@@ -69,8 +67,5 @@ def _text_between(reply: str, start: int, end: int, *, indented: bool) -> str:
 
 
 def _is_code(text: str) -> bool:
-    try:
-        module = parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, ast.ClassDef) for node in module.body)
+    module = parsed(text)
+    return module is not None and any(isinstance(node, ast.ClassDef) for node in module.body)

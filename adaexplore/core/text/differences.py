@@ -1,7 +1,5 @@
 """Exact differences between two texts."""
 
-from __future__ import annotations
-
 from difflib import unified_diff
 
 

@@ -4,8 +4,6 @@ A *shape class* is the bit length of each size of the input tensors: sizes from 
 Classes that the block does not list use the values written in the source.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -1,7 +1,5 @@
 """Text edits in models' replies: old and new text in numbered tags, applied all or none."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -21,17 +19,11 @@ _COMPARED_CHARS = 200
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace ``old``, which occurs once in the source, by ``new``.
+    """Replace ``old``, which occurs once in the source, by ``new``."""
 
-    Attributes:
-        index: the number in the tags.
-        old: the text to replace, outer newlines stripped.
-        new: its replacement, outer newlines stripped; None if the reply lacks it.
-    """
-
-    index: int
-    old: str
-    new: str | None
+    index: int  # the number in the tags
+    old: str  # the text to replace, outer newlines stripped
+    new: str | None  # its replacement, outer newlines stripped; None if the reply lacks it
 
 
 class EditError(ValueError):

@@ -1,7 +1,5 @@
 """Measured figures in a text: the numbers that differ from one measurement to the next."""
 
-from __future__ import annotations
-
 import re
 from itertools import groupby, zip_longest
 

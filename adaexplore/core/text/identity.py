@@ -1,7 +1,5 @@
 """Identity of a source up to formatting, comments and docstrings."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from functools import lru_cache

@@ -4,8 +4,6 @@ The check is conservative: unknown code counts as reading its own text. It is no
 defence against an author who hides the access on purpose.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ CPython 3.11 has one depth counter of trees for all threads: two parallel parses
 AST constructor recursion depth mismatch`` for valid source. So a lock allows one parse at a time.
 """
 
-from __future__ import annotations
-
 import ast
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +20,14 @@ def parse(source: str) -> ast.Module:
     """
     with _ONE_AT_A_TIME:
         return ast.parse(source)
+
+
+def parsed(source: str) -> ast.Module | None:
+    """Parse a module; None for text that is not Python or is nested too deeply."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def parse_expression(source: str) -> ast.Expression:

@@ -1,7 +1,5 @@
 """Estimate the tokens of a text without a tokenizer."""
 
-from __future__ import annotations
-
 BYTES_PER_TOKEN = 4
 
 

@@ -9,14 +9,12 @@ A candidate declares them at its top level, all as literals:
 A constant that a kernel reads as a global may be wrapped, as Triton requires: ``BLOCK_M = tl.constexpr(64)``.
 """
 
-from __future__ import annotations
-
 import ast
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.core.text.syntax import bound_names, parsed, statements
 
 TUNABLES = "TUNABLES"
 MAX_NAMES = 6
@@ -30,16 +28,9 @@ Values = dict[str, Value]
 
 @dataclass(frozen=True)
 class Tunable:
-    """One constant.
-
-    Attributes:
-        declared: its value in the source.
-        choices: the values to try, without duplicates; ``declared`` need not be one of them.
-    """
-
     name: str
-    declared: Value
-    choices: tuple[Value, ...]
+    declared: Value  # its value in the source
+    choices: tuple[Value, ...]  # the values to try, without duplicates; ``declared`` need not be one of them
 
 
 class TunablesError(ValueError):
@@ -107,11 +98,8 @@ class _Literal:
 
 
 def _declarations(source: str) -> list[tuple[Tunable, _Literal]]:
-    if TUNABLES not in source:
-        return []
-    try:
-        module = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    module = parsed(source) if TUNABLES in source else None
+    if module is None:
         return []
     bindings = _bindings(module)
     table = bindings.get(TUNABLES, [])

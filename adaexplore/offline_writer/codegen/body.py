@@ -1,7 +1,5 @@
 """Statements of a kernel's body for the operations of one region."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Triton kernels and their launchers for regions: element-wise, or with reduced rows."""
 
-from __future__ import annotations
-
 from adaexplore.offline_writer.codegen.body import Body
 from adaexplore.offline_writer.codegen.launch import Kernel, Parameters, define, launch
 from adaexplore.offline_writer.codegen.passes import ROW_INDEX, looped_rows, store_row

@@ -126,17 +126,13 @@ def _dtype_sources(value: Value, leaves: dict[Value, str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Source of a launcher (``name``) with its kernels.
-
-    Attributes:
-        arguments: values that the launcher takes, in order; region axes come last as ``axes``.
-        numbers: module constants that it reads.
-    """
+    """Source of a launcher (``name``) with its kernels."""
 
     name: str
     source: str
+    # values that the launcher takes, in order; region axes come last as ``axes``
     arguments: tuple[Value, ...]
-    numbers: tuple[str, ...]
+    numbers: tuple[str, ...]  # module constants that it reads
 
 
 def define(name: str, arguments: list[str]) -> list[str]:

@@ -1,7 +1,5 @@
 """Kernels that process long rows in several passes."""
 
-from __future__ import annotations
-
 from adaexplore.offline_writer.codegen.body import DIVISOR, NEUTRAL, Body
 from adaexplore.offline_writer.codegen.launch import Names, Parameters, define
 from adaexplore.offline_writer.codegen.regions import Region

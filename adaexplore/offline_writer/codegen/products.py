@@ -1,7 +1,5 @@
 """Tiled matrix products with their epilogue."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from adaexplore.offline_writer.codegen.body import Body

@@ -5,8 +5,6 @@ computes from its leaves (tensors that exist). Shapes are unknown here, so value
 code alone shows that their shapes agree, see ``Summary``.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -29,19 +27,12 @@ _RECOMPUTED_AT_MOST = 6  # operations so cheap that two kernels may both compute
 
 @dataclass(frozen=True)
 class Summary:
-    """How a value is computed from leaves.
+    """How a value is computed from leaves."""
 
-    Attributes:
-        level: "E" one value per element, "R" one per row with reduced dimensions kept, "D" dropped.
-        axes: of the reductions within.
-        direct: leaves that reach the value element by element.
-        reduced: leaves that reach it through a reduction.
-    """
-
-    level: str
-    axes: Axes | None
-    direct: frozenset[Value]
-    reduced: frozenset[Value]
+    level: str  # "E" one value per element, "R" one per row with reduced dimensions kept, "D" dropped
+    axes: Axes | None  # of the reductions within
+    direct: frozenset[Value]  # leaves that reach the value element by element
+    reduced: frozenset[Value]  # leaves that reach it through a reduction
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,5 @@
 """Functions that are copied into generated modules: layouts, dtypes, rows, tiles."""
 
-from __future__ import annotations
-
 SUPPORT: dict[str, str] = {
     "_mish": '''@triton.jit
 def _mish(x):

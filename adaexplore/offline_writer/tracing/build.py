@@ -4,8 +4,6 @@ A constructor returns None if no kernel could compute it for these operands; the
 expression to torch.
 """
 
-from __future__ import annotations
-
 from adaexplore.offline_writer.tracing.graph import (
     Axes,
     Constant,

@@ -1,7 +1,5 @@
 """The torch functions, tensor methods and nn modules that the writer understands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

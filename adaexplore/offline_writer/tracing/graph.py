@@ -1,7 +1,5 @@
 """Values of a traced ``forward``: host expressions, and values that a kernel can compute."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,20 +23,13 @@ class Constant(Value):
 
 @dataclass(frozen=True, eq=False)
 class Host(Value):
-    """A Python expression that the generated ``forward`` evaluates unchanged.
+    """A Python expression that the generated ``forward`` evaluates unchanged."""
 
-    Attributes:
-        text: the expression, with ``{0}``, ``{1}``, ... for ``operands``.
-        kind: a tensor, a Python number, or anything else (shape, tuple, module ...).
-        scalar_type: of the elements, if it is a tensor.
-        inline: cheap and pure, so it may be written where it is used.
-    """
-
-    text: str
+    text: str  # the expression, with ``{0}``, ``{1}``, ... for ``operands``
     operands: tuple[Value, ...] = ()
-    kind: HostKind = "other"
-    scalar_type: ScalarType = "f"
-    inline: bool = True
+    kind: HostKind = "other"  # a tensor, a Python number, or anything else (shape, tuple, module ...)
+    scalar_type: ScalarType = "f"  # of the elements, if it is a tensor
+    inline: bool = True  # cheap and pure, so it may be written where it is used
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,15 +43,10 @@ class Pointwise(Value):
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a reduction.
+    """The axes of a reduction."""
 
-    Attributes:
-        text: a host expression for a dimension or a tuple of them; for groups, their number.
-        grouped: dimensions from 1 on in equal groups of channels, as in group normalisation.
-    """
-
-    text: str
-    grouped: bool = False
+    text: str  # a host expression for a dimension or a tuple of them; for groups, their number
+    grouped: bool = False  # dimensions from 1 on in equal groups of channels, as in group normalisation
 
 
 @dataclass(frozen=True, eq=False)

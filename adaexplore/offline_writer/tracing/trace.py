@@ -1,7 +1,5 @@
 """Translate expressions of ``forward`` into graph values; unknown ones stay host expressions."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import re

@@ -1,7 +1,5 @@
 """The definitions that a problem needs from packages, and the module that holds them all."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy

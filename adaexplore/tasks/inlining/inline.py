@@ -1,7 +1,5 @@
 """Inline packages on the agent side: decide whether a problem needs it, and ask the worker."""
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import functools
@@ -17,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import TaskError
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parse, parsed
 from adaexplore.core.wire import Direction
 from adaexplore.tasks.inlining.modules import PLAIN, top_level
 from adaexplore.tasks.module_check import REQUIRED_NAMES, WORKLOADS
@@ -72,11 +70,8 @@ def inlined(
 
 def _packages(source: str) -> Set[str]:
     """Return the packages that a text imports besides those of every judge; "" for relative imports."""
-    try:
-        tree = parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()  # refused elsewhere
-    return {top_level(name) for name in _imported(tree)} - PLAIN
+    tree = parsed(source)  # other text is refused elsewhere
+    return {top_level(name) for name in _imported(tree)} - PLAIN if tree else frozenset()
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

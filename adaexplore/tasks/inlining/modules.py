@@ -1,7 +1,5 @@
 """Imported modules as source: which statement defines a name, and in which order statements ran."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import importlib
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 
-from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.core.text.syntax import bound_names, parse, parsed, statements
 
 PLAIN = frozenset({*sys.stdlib_module_names, "torch", "triton", "numpy", "typing_extensions"})
 """Packages that every judge has; torch requires the last one."""
@@ -115,11 +113,8 @@ class SourceModule:
         """Return the source of a statement, with its comments if it has lines of its own."""
         first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", ()))])
         lines = self._lines[first - 1 : node.end_lineno]
-        try:
-            alone = parse("\n".join(lines)).body
-        except (SyntaxError, ValueError):
-            alone = []
-        same = len(alone) == 1 and ast.dump(alone[0]) == ast.dump(node)
+        alone = parsed("\n".join(lines))
+        same = alone is not None and [ast.dump(each) for each in alone.body] == [ast.dump(node)]
         return "\n".join(lines) if same else ast.unparse(node)
 
     def imports(self, node: ast.stmt, name: str | None = None) -> Iterator[Import]:

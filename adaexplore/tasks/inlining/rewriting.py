@@ -1,7 +1,5 @@
 """Find the module-level names that a statement uses, and write the statement with other names."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy

@@ -4,8 +4,6 @@
 runs the original; this process imports none of them and runs the inlined module, as a judge would.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -68,11 +68,10 @@ _FLAGS = {
 
 def _find(source: SourceText) -> Iterator[Found]:
     """Yield one note for each id, with lines and constructs; none for a source that does not parse."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
-            tree = syntax.parse(source.text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
+        tree = syntax.parsed(source.text)
+    if tree is None:
         return
     names = dict(syntax.imports(ast.walk(tree)))  # such as ``F`` for ``torch.nn.functional``
     found: dict[str, dict[str, int]] = defaultdict(dict)

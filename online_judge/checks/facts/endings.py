@@ -1,7 +1,5 @@
 """Facts about the end of a candidate's evaluation and of its process; imports no torch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self

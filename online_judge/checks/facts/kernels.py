@@ -1,7 +1,5 @@
 """A candidate process's claims about its kernels, checked and truncated; imports no torch."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self

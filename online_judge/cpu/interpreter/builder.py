@@ -1,7 +1,5 @@
 """Triton's interpreter builder, completed: bfloat16 arithmetic, libdevice, fast erf, checked memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Execute compiled launches with Triton's interpreter on CPU memory."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager

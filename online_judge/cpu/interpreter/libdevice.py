@@ -1,7 +1,5 @@
 """NumPy equivalents of the CUDA libdevice functions, by symbol."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The addresses that a kernel sees, and those that it may access."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Literal

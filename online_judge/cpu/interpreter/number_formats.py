@@ -1,7 +1,5 @@
 """Number formats that NumPy lacks: bfloat16 and the 8-bit floats, stored as bit patterns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

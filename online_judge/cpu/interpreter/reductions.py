@@ -1,7 +1,5 @@
 """``tl.reduce`` and ``tl.associative_scan`` on NumPy arrays, for any combining function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias
 

@@ -4,8 +4,6 @@ The compiler gives Python constructs their own meaning: ``and`` on blocks is ele
 variables are tensors, ``.value`` reads a constexpr. The rewritten function keeps that meaning.
 """
 
-from __future__ import annotations
-
 import ast
 import types
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Compare outputs with expected outputs; only the evaluator calls this."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Measure how far an output deviates from its oracle, in parts that fit into memory."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Try a candidate with other weights and, if the tolerance is loose, at other scales."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass

@@ -1,7 +1,5 @@
 """The precision that the outputs of one call reach."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import torch

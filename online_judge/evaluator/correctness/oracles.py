@@ -1,7 +1,5 @@
 """Run a module in another precision: a higher one, or one with rounded operands whose error a tier allows."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 from collections.abc import Callable, Iterator, Sequence

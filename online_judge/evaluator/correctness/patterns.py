@@ -1,7 +1,5 @@
 """Describe where and how an output is wrong: hints for repairing the kernel."""
 
-from __future__ import annotations
-
 import math
 
 import torch

@@ -1,7 +1,5 @@
 """Compare equal calls of one candidate with each other."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

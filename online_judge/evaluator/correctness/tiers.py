@@ -20,8 +20,6 @@ impossible.
 Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from typing import Literal

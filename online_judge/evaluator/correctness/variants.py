@@ -1,7 +1,5 @@
 """Make other inputs and weights for a problem, to find kernels that fit one distribution or result only."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
