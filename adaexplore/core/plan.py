@@ -42,7 +42,7 @@ class Plan:
     step: int  # step number from 1, also the id of its node
     kind: StepKind  # what the model is asked for (``prompts/actions``)
     parent_id: int  # the parent of the new node
-    # nodes shown to the model, in this order; a step that edits has a chain, oldest first, and edits the last one
+    # nodes shown to the model, in order; a step that edits has a chain, oldest first, and edits the last one
     context_ids: tuple[int, ...] = ()
     elite_ids: tuple[int, ...] = ()  # nodes shown in a separate block before the context (IRB, IRLE)
     direction: str = ""  # what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model
