@@ -24,7 +24,7 @@ def statistics(
     *,
     hardware: str,
     device: str,
-    scored: bool,
+    scored: bool = False,
 ) -> RuntimeStats:
     """Return the statistics, ``scored`` with the distance from the hardware's bound.
 

@@ -59,6 +59,12 @@ def test_program_and_wire_have_one_name_each() -> None:
     assert from_metrics(told).timing == timing
 
 
+def test_timed_calls_of_a_baseline_are_read() -> None:
+    timing = from_metrics(form({}, {"baseline_samples": [[0.1, 0.2], [0.3]]})).timing
+    assert timing is not None
+    assert (timing.baseline_samples, timing.unknown) == (((0.1, 0.2), (0.3,)), {})
+
+
 def test_only_given_facts_are_written() -> None:
     assert to_metrics(Verdict(status=Status.PASSED))["metadata"] == {"status": "passed"}
     failed = Verdict(status=Status.TIMEOUT, sandbox=None, failure=FailureText(error="late"))

@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.judging.parts import DeviceUse, HostClock
 from adaexplore.core.judging.profile import Profile
 from adaexplore.core.judging.status import Stage, Status
 from adaexplore.core.text.tunables import read_tunables
@@ -50,7 +51,7 @@ from online_judge.checks.timing.timed_outputs import TimedOutputLate, TimedOutpu
 from online_judge.common.gpu_peaks import Peak, peak
 from online_judge.common.texts import clip
 from online_judge.protocol.config_sweep import Swept
-from online_judge.protocol.measurement import DeviceUse, HostClock, Times, Timing
+from online_judge.protocol.measurement import Times, Timing
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from adaexplore.core.judging.flags import Flag
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.checks.check import Observation
 from online_judge.checks.facts.endings import Passed, ProcessEnd
@@ -32,6 +33,7 @@ from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.result import EvaluationResult
 from online_judge.verdict import assemble, runtime
 from online_judge.verdict.assemble import Target
+from tests.verdicts import stats_of
 
 from .sources import REFERENCE
 
@@ -87,11 +89,17 @@ class Measured:
 
     @property
     def stats(self) -> dict[str, Any]:
-        return runtime.statistics(self._received, self.request, None, **FACTS)
+        return stats_of(self._verdict)
 
     @property
     def runtime_ms(self) -> float:
-        return runtime.milliseconds(self._received)
+        assert self._verdict.runtime_ms is not None
+        return self._verdict.runtime_ms
+
+    @property
+    def _verdict(self) -> Verdict:
+        timing = runtime.statistics(self._received, self.request, None, **FACTS)
+        return Verdict(status=Status.PASSED, timing=timing)
 
     @property
     def _received(self) -> Timing:
@@ -306,7 +314,7 @@ def test_clocks_that_went_down_are_noted(judge: Any) -> None:
 def test_kernels_of_the_profile_are_reported(judge: Any) -> None:
     share = KernelShare(own=0.5, total_ms=0.1, streams=1, kernels=())
     result = judge(side(0.1))
-    assert runtime.statistics(result.timing, result.request, share, **FACTS)["kernels"] == share.to_json()
+    assert runtime.statistics(result.timing, result.request, share, **FACTS).kernels == share.to_json()
 
 
 def test_bound_is_that_of_the_required_precision(judge: Any) -> None:

@@ -106,6 +106,6 @@ def test_many_wrong_elements_are_sampled(want: Any, monkeypatch: pytest.MonkeyPa
 def test_feedback_names_the_pattern_within_its_bounds(want: Any) -> None:
     found = difference(want * 0.5, want, 0.05)
     assert isinstance(found, Difference)
-    text = feedback.of_difference(found, "the output")["feedback"]
+    text = feedback.of_difference(found, "the output").feedback
     assert "pattern: the wrong elements are 0.5 times what they should be\nfirst wrong elements:" in text
     assert len(text.encode()) <= feedback.MAX_BYTES

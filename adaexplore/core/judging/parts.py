@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
+
+_Calls = Annotated[tuple[float, ...], Field(strict=False)]
 
 
 class Part(BaseModel):
@@ -139,7 +141,7 @@ class RuntimeStats(Part):
     forward_gpu_ms: float | None = None
     baseline_forward_gpu_ms: float | None = None
     stopped_early: bool = False  # the candidate is clearly slower than the request's ``best_so_far``
-    baseline_samples: tuple[tuple[float, ...], ...] = Field(default=(), strict=False)  # by round
+    baseline_samples: tuple[_Calls, ...] = Field(default=(), strict=False)  # by round
     kernels: dict[str, Any] | None = None  # the longest kernels of a call, and the share of own ones
     sol_ms: float | None = None  # the hardware's bound
     sol_score: float | None = None  # how near it is: 1 at the bound, 0.5 as fast as the baseline
