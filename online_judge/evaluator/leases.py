@@ -113,12 +113,16 @@ class Leases:
         waited_s = self._take(Lease(lease="take", kind=kind, share=share, drained=drained))
         try:
             yield waited_s
-        finally:  # the lease that was taken last
-            self._control.send_json(Lease(lease="return").to_json())
+        finally:
+            self._return()
 
     def _take(self, lease: Lease) -> float:
         self._control.send_json(lease.to_json())
         return Granted.from_json(self._control.receive_json()[0]).granted
+
+    def _return(self) -> None:
+        """Return the lease that was taken last."""
+        self._control.send_json(Lease(lease="return").to_json())
 
 
 @contextmanager
