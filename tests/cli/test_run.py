@@ -59,7 +59,7 @@ def test_the_offline_writer_is_refused_gradients(
     flags: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "--set", "direction=both", "--set", "server_type=offline", *flags]) == 2
-    assert capsys.readouterr().err.startswith("adaexplore: direction: the offline writer")
+    assert capsys.readouterr().err.startswith("adaexplore: direction: server_type 'offline' writes")
 
 
 def test_dry_run_needs_no_new_memory(tmp_path: Path) -> None:
