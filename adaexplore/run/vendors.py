@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Iterator
 from functools import cache
 from typing import get_args
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.llm import vendors
+from adaexplore.core.files.declarations import declared
 from adaexplore.llm.limits import limited
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.retry import Retry, RetryingClient, RetryPolicy
 from adaexplore.llm.vendors.vendor import Opening, Vendor
+from adaexplore.offline_writer.writer import VENDOR as OFFLINE_WRITER
 from adaexplore.settings.config import RunConfig, ServerType
 
 
 @cache
 def all_vendors() -> tuple[Vendor, ...]:
     """Return the ``VENDOR`` of each module of ``llm.vendors`` that has one, and of the offline writer."""
-    names = [found.name for found in pkgutil.iter_modules(vendors.__path__, f"{vendors.__name__}.")]
-    modules = [importlib.import_module(name) for name in (*names, "adaexplore.offline_writer.writer")]
     order: tuple[ServerType, ...] = get_args(ServerType)
-    found = [module.VENDOR for module in modules if hasattr(module, "VENDOR")]
+    found = [*declared("adaexplore.llm.vendors", "VENDOR"), OFFLINE_WRITER]
     return tuple(sorted(found, key=lambda vendor: order.index(vendor.names[0])))
 
 

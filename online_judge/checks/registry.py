@@ -1,13 +1,12 @@
 """All checks of this package: their flags, and the reading of observations."""
 
-import importlib
-import pkgutil
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, PlainSerializer
 
+from adaexplore.core.files.declarations import declared
 from online_judge.checks.check import Check, CheckFact, FlagKind, Found, Observation
 
 _KIND = "kind"
@@ -16,10 +15,7 @@ _KIND = "kind"
 @cache
 def all_checks() -> tuple[Check[Any], ...]:
     """Return the ``CHECK`` of every module that has one, by the modules' names."""
-    package = importlib.import_module("online_judge.checks")
-    names = sorted(found.name for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."))
-    modules = map(importlib.import_module, names)
-    return tuple(module.CHECK for module in modules if hasattr(module, "CHECK"))
+    return tuple(declared("online_judge.checks", "CHECK"))
 
 
 @cache

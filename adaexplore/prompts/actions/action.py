@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
+from adaexplore.core.files.declarations import declared
 from adaexplore.core.plan import Purpose, StepKind
 from adaexplore.core.task import Task
-from adaexplore.prompts import actions
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.view import View
@@ -40,7 +38,4 @@ class StepAction:
 @cache
 def all_actions() -> Mapping[StepKind, StepAction]:
     """Return the ``ACTION`` of every module of this package that has one, by kind."""
-    names = sorted(found.name for found in pkgutil.iter_modules(actions.__path__, f"{actions.__name__}."))
-    modules = map(importlib.import_module, names)
-    found = [module.ACTION for module in modules if hasattr(module, "ACTION")]
-    return {action.kind: action for action in found}
+    return {action.kind: action for action in declared("adaexplore.prompts.actions", "ACTION")}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 
 import torch
 
+from adaexplore.core.files.declarations import declared
 from adaexplore.core.wire import BaselineKind
-from online_judge.evaluator.timing import baselines
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,5 @@ class Baseline:
 @cache
 def all_baselines() -> Mapping[str, Baseline]:
     """Return the ``BASELINE`` of every module of this package that has one, by kind."""
-    names = sorted(found.name for found in pkgutil.iter_modules(baselines.__path__, f"{baselines.__name__}."))
-    modules = map(importlib.import_module, names)
-    found = [module.BASELINE for module in modules if hasattr(module, "BASELINE")]
+    found = declared("online_judge.evaluator.timing.baselines", "BASELINE")
     return {baseline.kind: baseline for baseline in found}
