@@ -171,7 +171,7 @@ class Sweep(CandidateJob):
     def _rate(self, numbers: Sequence[int], target_ms: float, rounds: int) -> None:
         """Time configurations while the budget lasts, holding the device exclusively for a short time."""
         waiting = list(numbers)
-        while waiting and self._found.spent_s < self._wanted.budget_s:
+        while waiting and not self._spent:
             calls: list[tuple[int, int]] = []
             hold_ms = 0.0
             while waiting and (not calls or hold_ms < _HOLD_MS):
@@ -244,6 +244,10 @@ class Sweep(CandidateJob):
     @property
     def _left_to_enter_s(self) -> float:
         return _ENTER_SHARE * self._wanted.budget_s - self._found.spent_s
+
+    @property
+    def _spent(self) -> bool:
+        return self._found.spent_s >= self._wanted.budget_s
 
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
