@@ -145,18 +145,22 @@ def _unpack(dataset: Dataset, wanted: Collection[str], archive: Path, tree: Path
     tree.mkdir(parents=True)
     root = PurePosixPath(dataset.root)
 
-    def chosen(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo | None:
+    def write(packed: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         below = PurePosixPath(*PurePosixPath(member.name).parts[1:])
-        if not below.is_relative_to(root) or not (member.isreg() or member.isdir()):
-            return None
-        name = below.relative_to(root)
-        if not any(name.is_relative_to(part) for part in wanted):
-            return None
-        return tarfile.data_filter(member.replace(name=str(name)), path)
+        content = packed.extractfile(member) if member.isreg() and below.is_relative_to(root) else None
+        if content is None or not any(below.relative_to(root).is_relative_to(part) for part in wanted):
+            return
+        if ".." in below.parts:
+            raise tarfile.TarError(f"{member.name!r} would be outside of the folder")
+        path = tree / below.relative_to(root)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as out:
+            shutil.copyfileobj(content, out)
 
     try:
-        with tarfile.open(archive) as packed:
-            packed.extractall(tree, filter=chosen)
+        with tarfile.open(archive) as packed:  # without its filters, which Python has from 3.11.4 on
+            for member in packed:
+                write(packed, member)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile) as error:
         archive.unlink()
         raise StorageError(f"{dataset.archive} is not a complete tar archive ({error}); try again") from error

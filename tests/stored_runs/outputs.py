@@ -36,7 +36,8 @@ TASK = "0_row_sum"
 def unpack(folder: Path) -> Path:
     """Unpack the stored runs into ``folder``; commands name them by paths relative to it."""
     with tarfile.open(HERE / "runs.tar.xz") as archive:
-        archive.extractall(folder, filter="data")
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        archive.extractall(folder)
     return folder
 
 
